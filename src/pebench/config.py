@@ -1,0 +1,232 @@
+"""What a run is: frozen, typed, hashable settings. Nothing here imports torch."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from pebench.errors import UserError, unknown_name
+
+PROTOCOL_VERSION = "0.1"
+"""Rules under which records are comparable. A changed default, split, metric or trunk raises it."""
+
+CORE_ENCODINGS = ("add", "concat", "learned", "none", "rope")
+"""The five rows every comparison starts from."""
+
+REFERENCE_ENCODING = "add"
+"""The row that paired differences are taken to."""
+
+TIERS = ("smoke", "quick", "core", "full")
+"""Budgets, from two steps to a modern GPU's."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of the trunk.
+
+    Args:
+        d_model: Width of the residual stream.
+        num_layers: Number of blocks.
+        num_heads: Attention heads; must divide ``d_model``.
+        d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
+        dropout: Probability of dropping a channel, after the input and in each residual branch.
+    """
+
+    d_model: int = 128
+    num_layers: int = 4
+    num_heads: int = 4
+    d_ff: int | None = None
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How data becomes tokens. A field that a task leaves at ``None`` does not apply to it.
+
+    Args:
+        max_len: Longest text in tokens (longer ones are cut), or an LM's context.
+        vocab_size: Largest vocabulary, special tokens included.
+        patch_size: Side of a square image patch in pixels.
+    """
+
+    max_len: int | None = None
+    vocab_size: int | None = None
+    patch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Budget and optimizer (AdamW, linear warm-up, cosine decay to a tenth).
+
+    Args:
+        max_steps: Optimizer steps.
+        batch_size: Sequences or images in a step.
+        learning_rate: Peak learning rate.
+        weight_decay: Decoupled decay of weight matrices; position parameters, norms and biases have none.
+        warmup: Share of ``max_steps`` spent warming up.
+        clip: Largest gradient norm.
+        evaluations: How often, evenly spread, validation is measured; the best one chooses the weights tested.
+        precision: A Lightning precision: ``32-true`` or ``bf16-mixed``.
+    """
+
+    max_steps: int = 1000
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.05
+    warmup: float = 0.1
+    clip: float = 1.0
+    evaluations: int = 5
+    precision: str = "32-true"
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One encoding, one task, one seed: everything that decides a run's outcome."""
+
+    task: str
+    encoding: str
+    seed: int = 0
+    tier: str = "core"
+    encoding_args: Mapping[str, Any] = field(default_factory=dict)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as plain JSON values."""
+        return asdict(self) | {"encoding_args": dict(self.encoding_args)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "RunConfig":
+        """The configuration that `to_dict` wrote."""
+        return RunConfig(
+            **{
+                **values,
+                "model": ModelConfig(**values["model"]),
+                "data": DataConfig(**values["data"]),
+                "train": TrainConfig(**values["train"]),
+            }
+        )
+
+    @property
+    def key(self) -> str:
+        """Twelve hex digits that name this configuration under this protocol."""
+        text = json.dumps({"protocol": PROTOCOL_VERSION} | self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def directory(self) -> str:
+        """Where its record lies under the output folder: task/encoding/seed-key."""
+        return f"{self.task}/{self.encoding}/seed{self.seed}-{self.key}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How runs are made, which decides nothing about their outcome.
+
+    Args:
+        out: Output folder.
+        data_dir: Local folder that stands in for downloads.
+        device: A Lightning accelerator: ``auto``, ``cpu``, ``cuda``, ``mps``.
+        threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
+    """
+
+    out: Path
+    data_dir: Path | None = None
+    device: str = "auto"
+    threads: int | None = None
+
+
+def check(config: RunConfig) -> None:
+    """Find what cannot work before anything trains.
+
+    Raises:
+        UserError: With the setting, what was expected and what was got.
+    """
+    model, train = config.model, config.train
+    positive = {
+        "model.d_model": model.d_model, "model.num_layers": model.num_layers, "model.num_heads": model.num_heads,
+        "train.max_steps": train.max_steps, "train.batch_size": train.batch_size,
+        "train.learning_rate": train.learning_rate, "train.evaluations": train.evaluations,
+        **{f"data.{k}": v for k, v in asdict(config.data).items() if v is not None},
+    }  # fmt: skip
+    for name, value in positive.items():
+        if value <= 0:
+            raise UserError(f"{name} must be positive, got {value}.")
+    if model.d_model % model.num_heads:
+        raise UserError(
+            f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
+        )
+    if not 0 <= model.dropout < 1:
+        raise UserError(f"model.dropout must be in [0, 1), got {model.dropout}.")
+    if not 0 <= config.seed < 2**32:
+        raise UserError(f"a seed must be in [0, 2^32), got {config.seed}.")
+
+
+def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
+    """``["train.max_steps=10"]`` as a mapping; the values are still text.
+
+    Raises:
+        UserError: Where an item has no ``=``.
+    """
+    settings = {}
+    for item in assignments:
+        name, equals, value = item.partition("=")
+        if not equals:
+            raise UserError(f"--set expects key=value, got {item!r}. Example: --set train.max_steps=100")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def setting_names(config: RunConfig) -> list[str]:
+    """Every dotted name that `override` accepts for this configuration's task."""
+    names = []
+    for part in ("model", "data", "train"):
+        section = getattr(config, part)
+        names += [f"{part}.{f.name}" for f in fields(section) if part != "data" or getattr(section, f.name) is not None]
+    return names
+
+
+def override(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+    """The configuration with some fields replaced.
+
+    Args:
+        config: What to start from.
+        settings: Dotted name to value, as text or typed: ``{"train.max_steps": "10"}``.
+
+    Raises:
+        UserError: For a name that does not exist or a value of the wrong type.
+    """
+    for name, value in settings.items():
+        if name not in setting_names(config):
+            raise unknown_name("setting", name, [*setting_names(config), "encoding.<option>"])
+        part, leaf = name.split(".")
+        section = getattr(config, part)
+        kind = next(f.type for f in fields(section) if f.name == leaf)
+        changed = replace(section, **{leaf: typed(name, value, kind)})
+        config = replace(config, **{part: changed})
+    return config
+
+
+def typed(name: str, value: Any, kind: Any) -> Any:
+    """`value`, which may be text, checked and converted to the type `kind`.
+
+    Raises:
+        UserError: Where it does not fit.
+    """
+    from jsonargparse import ArgumentError, ArgumentParser  # 0.1 s: not needed for --help
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--value", type=kind)
+    try:
+        if isinstance(value, str):
+            return parser.parse_args([f"--value={value}"]).value
+        return parser.parse_object({"value": value}).value
+    except ArgumentError as error:
+        expected = getattr(kind, "__name__", str(kind))
+        raise UserError(f"{name} expects {expected}, got {value!r}.") from error

@@ -1,0 +1,44 @@
+"""LightningDataModules: data held as tensors, batched and augmented a whole batch at a time."""
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+from pebench.compat import import_torchvision
+
+import_torchvision()  # before lightning, which imports it through torchmetrics
+
+from pebench.config import RunConfig  # noqa: E402
+from pebench.data.base import TensorDataModule  # noqa: E402
+from pebench.tasks import configure, find_task  # noqa: E402
+
+
+def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
+    """The data of a task, for any `lightning.Trainer`.
+
+    Args:
+        task: Name of a task.
+        data_dir: Local folder that stands in for the download; ``None`` takes ``PEBENCH_DATA_DIR`` if set.
+        options: What to change of the task's defaults: ``batch_size``, ``seed``, ``max_len``,
+            ``vocab_size``, ``patch_size``.
+
+    Raises:
+        UserError: For an unknown task.
+    """
+    config = configure(task, "none")
+    return _construct(config, data_dir, options)
+
+
+def datamodule_of(config: RunConfig, data_dir: str | Path | None = None) -> TensorDataModule:
+    """The data of a run."""
+    return _construct(config, data_dir, {})
+
+
+def _construct(config: RunConfig, data_dir: str | Path | None, options: dict[str, Any]) -> TensorDataModule:
+    module, _, name = find_task(config.task).data.partition(":")
+    cls = getattr(importlib.import_module(module), name)
+    data = {k: v for k, v in vars(config.data).items() if v is not None}
+    folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
+    values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **options}
+    return cls(data_dir=Path(folder) if folder else None, **values)

@@ -1,0 +1,176 @@
+"""What every LightningDataModule here shares: prepared once, kept on disk, held as tensors."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import lightning
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from pebench.data.batches import Batches
+from pebench.sources import Source, prepared_file
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A data set as tensors.
+
+    Args:
+        tensors: By name.
+        meta: Plain values that go with them.
+    """
+
+    tensors: Mapping[str, Tensor]
+    meta: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of everything in it, in 64 hex digits."""
+        digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
+        for name, tensor in sorted(self.tensors.items()):
+            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            digest.update(tensor.contiguous().numpy())
+        return digest.hexdigest()
+
+
+class TensorDataModule(lightning.LightningDataModule):
+    """Data of one task: three splits of tensors.
+
+    `prepare_data` reads the source once and keeps the tensors under the cache folder, `setup` maps them
+    into memory. A subclass says how to read (`read`), what its splits are (`split`) and what the model
+    must know (`describe`).
+
+    Args:
+        batch_size: Examples in a training batch; evaluation takes twice as many.
+        seed: Decides the order of the training data and its augmentation.
+        data_dir: Local folder with a copy of the source; ``None`` downloads it.
+        settings: What else the prepared tensors depend on.
+    """
+
+    title: ClassVar[str]
+    """What the data set is called in messages and file names."""
+    source: ClassVar[Source | None] = None
+    """Where it comes from; ``None`` if it is embedded."""
+
+    def __init__(self, batch_size: int, seed: int, data_dir: Path | None, **settings: int) -> None:
+        super().__init__()
+        self.batch_size, self.seed, self.settings = batch_size, seed, settings
+        self.data_dir = data_dir
+        self.fingerprint = ""
+        self._prepared: Prepared | None = None
+
+    @abstractmethod
+    def read(self) -> Prepared:
+        """Read the source and make tensors of it.
+
+        Raises:
+            UserError: If the source cannot be had.
+        """
+
+    @abstractmethod
+    def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
+        """The examples of ``train``, ``val`` or ``test``, and their lengths if those differ."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Keyword arguments that a model for this data needs."""
+
+    @property
+    def prepared(self) -> Prepared:
+        """The tensors.
+
+        Raises:
+            RuntimeError: Before `setup`.
+        """
+        if self._prepared is None:
+            raise RuntimeError("call prepare_data() and setup() first, or let a Trainer do it")
+        return self._prepared
+
+    @property
+    def file(self) -> Path:
+        """Where the prepared tensors are kept."""
+        return prepared_file(self.source, self.title, self.settings, self.data_dir)
+
+    def prepare_data(self) -> None:
+        """Read the source and keep its tensors, unless that has been done."""
+        if self._load() is None:
+            prepared = self.read()
+            values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self.file.parent, suffix=".part")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    torch.save(values, file)
+                os.replace(temporary, self.file)
+            finally:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
+
+    def _load(self) -> dict[str, Any] | None:
+        try:
+            return torch.load(self.file, weights_only=True, mmap=True)  # type: ignore[no-any-return]
+        except (OSError, RuntimeError, EOFError, ValueError, KeyError):
+            return None  # absent, or cut short: it is made anew
+
+    def setup(self, stage: str | None = None) -> None:
+        """Map the prepared tensors into memory."""
+        if self._prepared is None:
+            values = self._load()
+            if values is None:
+                raise RuntimeError(f"{self.title} is not prepared: call prepare_data() first")
+            self._prepared = Prepared(values["tensors"], values["meta"])
+            self.fingerprint = values["sha256"]
+
+    def model_arguments(self) -> dict[str, Any]:
+        """Keyword arguments that a model for this data needs; prepares the data if need be."""
+        if self._prepared is None:
+            self.prepare_data()
+            self.setup()
+        return self.describe()
+
+    def sizes(self) -> dict[str, int]:
+        """Number of examples in every split."""
+        return {name: len(self.split(name)[0]) for name in ("train", "val", "test")}  # type: ignore[arg-type]
+
+    def train_dataloader(self) -> DataLoader[Any]:
+        """Shuffled batches, in an order that seed and epoch decide."""
+        data, lengths = self.split("train")
+        return _loader(data, Batches(len(data), self.batch_size, self.seed, lengths))  # type: ignore[arg-type]
+
+    def val_dataloader(self) -> DataLoader[Any]:
+        """Every validation example once."""
+        return self._evaluation("val")
+
+    def test_dataloader(self) -> DataLoader[Any]:
+        """Every test example once."""
+        return self._evaluation("test")
+
+    def _evaluation(self, name: str) -> DataLoader[Any]:
+        data, lengths = self.split(name)
+        return _loader(data, Batches(len(data), 2 * self.batch_size, None, lengths))  # type: ignore[arg-type]
+
+
+def _loader(data: Dataset[Any], batches: Batches) -> DataLoader[Any]:
+    # batch_size=None: the sampler's index tensor reaches the data set whole, so a batch is one gather
+    return DataLoader(data, sampler=batches, batch_size=None)
+
+
+def every_tenth(count: int) -> tuple[Tensor, Tensor]:
+    """Indices of the training and the validation part: the 10th, 20th, ... example validates.
+
+    Example:
+        >>> every_tenth(20)[1].tolist()
+        [9, 19]
+    """
+    index = torch.arange(count)
+    held_out = index % 10 == 9
+    return index[~held_out], index[held_out]

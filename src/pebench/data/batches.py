@@ -1,0 +1,128 @@
+"""Batches of tensors: which examples make one, and the gathers that fetch it. No Python per example."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from pebench.streams import stream
+
+IGNORE = -100
+"""Target of a token that does not count; the default of torch's cross-entropy."""
+
+
+class Batches(Sampler[Tensor]):
+    """Indices of one epoch, a batch at a time, to be given to a data set as they are.
+
+    With a seed, an epoch's order is a function of seed and epoch alone. With lengths, a batch holds
+    examples of about equal length: pools of `POOL` batches are sorted, then the batches are shuffled.
+
+    Args:
+        count: Number of examples.
+        batch_size: Examples in a batch; an incomplete last one is dropped when shuffling.
+        seed: Shuffles; ``None`` keeps the order (by length, if there are lengths).
+        lengths: (count,) length of every example.
+    """
+
+    POOL = 64
+
+    def __init__(self, count: int, batch_size: int, seed: int | None = None, lengths: Tensor | None = None) -> None:
+        if seed is not None and count < batch_size:
+            raise ValueError(f"expected at least batch_size = {batch_size} training examples, got {count}")
+        self.count, self.batch_size, self.seed, self.lengths = count, batch_size, seed, lengths
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch that the next iteration yields; Lightning calls this."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.count // self.batch_size if self.seed is not None else -(-self.count // self.batch_size)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.seed is None:
+            order = torch.arange(self.count) if self.lengths is None else self.lengths.argsort(stable=True)
+            yield from order.split(self.batch_size)
+            return
+        generator = torch.Generator().manual_seed(stream(self.seed, "order", self.epoch))
+        order = torch.randperm(self.count, generator=generator)
+        batches = torch.arange(len(self))
+        if self.lengths is not None:
+            pool = torch.arange(self.count) // (self.POOL * self.batch_size)
+            span = int(self.lengths.max()) + 1
+            order = order[(pool * span + self.lengths[order]).argsort(stable=True)]
+            batches = torch.randperm(len(self), generator=generator)
+        for batch in batches.tolist():
+            yield order[batch * self.batch_size : (batch + 1) * self.batch_size]
+
+
+class Rows(Dataset[tuple[Tensor, ...]]):
+    """Tensors that share their first dimension.
+
+    Args:
+        tensors: Each (count, ...).
+    """
+
+    def __init__(self, *tensors: Tensor) -> None:
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+
+class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
+    """Texts of unequal length, stored end to end and padded per batch.
+
+    Args:
+        tokens: (total,) all tokens.
+        lengths: (count,) tokens of every text.
+        labels: (count,).
+    """
+
+    def __init__(self, tokens: Tensor, lengths: Tensor, labels: Tensor) -> None:
+        self.tokens, self.lengths, self.labels = tokens, lengths.long(), labels.long()
+        self.starts = self.lengths.cumsum(0) - self.lengths
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        lengths = self.lengths[index]
+        offsets = torch.arange(int(lengths.max()))
+        where = (self.starts[index, None] + offsets).clamp_(max=len(self.tokens) - 1)
+        tokens = self.tokens[where].long().masked_fill_(offsets >= lengths[:, None], 0)
+        return tokens, lengths, self.labels[index]
+
+    def padding(self, batches: Batches) -> float:
+        """Share of the tokens of an epoch that are padding."""
+        longest = [(int(self.lengths[index].max()), self.lengths[index]) for index in batches]
+        full = sum(length * len(lengths) for length, lengths in longest)
+        return 1 - sum(int(lengths.sum()) for _, lengths in longest) / full
+
+
+class Windows(Dataset[tuple[Tensor, Tensor]]):
+    """Windows of a running text, each token with its successor.
+
+    Args:
+        tokens: (total,) the text.
+        length: Tokens in a window.
+        stride: From one window's start to the next: 1 makes every start an example, `length` covers the
+            text once. A target behind the end is `IGNORE`.
+    """
+
+    def __init__(self, tokens: Tensor, length: int, stride: int) -> None:
+        self.tokens, self.length, self.stride = tokens, length, stride
+
+    def __len__(self) -> int:
+        last = len(self.tokens) - 1  # the last token has no successor
+        return last - self.length + 1 if self.stride == 1 else -(-last // self.stride)
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        where = index[:, None] * self.stride + torch.arange(self.length + 1)
+        window = self.tokens[where.clamp(max=len(self.tokens) - 1)].long()
+        targets = window[:, 1:].masked_fill(where[:, 1:] >= len(self.tokens), IGNORE)
+        return window[:, :-1], targets

@@ -1,0 +1,142 @@
+"""Images: CIFAR-10 by torchvision, and scikit-learn's digits."""
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from pebench import sources
+from pebench.data.base import Prepared, TensorDataModule, every_tenth
+from pebench.data.batches import Rows
+from pebench.errors import UserError
+from pebench.streams import stream
+
+SPLITS = ("train", "val", "test")
+
+
+class Images(TensorDataModule):
+    """Images kept as bytes, normalised and augmented on the device, a whole batch at a time.
+
+    Args:
+        batch_size: Images in a training batch.
+        seed: Decides order and augmentation.
+        patch_size: Side of a patch in pixels; passed on to the model.
+        data_dir: Local folder with a copy of the source.
+    """
+
+    num_classes = 10
+    crop_padding = 0
+    """Pixels of black around a training image before a random crop; 0 for no augmentation."""
+
+    def __init__(self, batch_size: int = 128, seed: int = 0, patch_size: int = 4, data_dir: Path | None = None) -> None:
+        super().__init__(batch_size, seed, data_dir)
+        self.patch_size = patch_size
+
+    def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
+        """Images (count, channels, side, side) as bytes, and labels."""
+        tensors = self.prepared.tensors
+        return Rows(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
+
+    def describe(self) -> dict[str, Any]:
+        """Shape of the images."""
+        channels, side = self.prepared.tensors["train_images"].shape[1:3]
+        return {
+            "image_size": side, "channels": channels, "patch_size": self.patch_size, "num_classes": self.num_classes,
+        }  # fmt: skip
+
+    def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> tuple[Tensor, Tensor]:
+        """Augment a training batch, and make floats of zero mean and unit variance."""
+        images, labels = batch
+        if self.crop_padding and self.trainer is not None and self.trainer.training:
+            noise = torch.Generator().manual_seed(stream(self.seed, "augment", self.trainer.global_step))
+            images = crop_and_flip(images, self.crop_padding, noise)
+        mean, std = (
+            torch.tensor(self.prepared.meta[key], device=images.device)[:, None, None] for key in ("mean", "std")
+        )
+        return (images.float() / 255 - mean) / std, labels
+
+    def normalisation(self, train_images: Tensor) -> dict[str, list[float]]:
+        """Mean and standard deviation of each channel over the training images, as shares of 255."""
+        values = torch.arange(256, dtype=torch.float64) / 255
+        counts = torch.stack([channel.flatten().bincount(minlength=256) for channel in train_images.unbind(1)])
+        shares = counts.double() / counts.sum(1, keepdim=True)  # a histogram: the images as floats would take gigabytes
+        mean = shares @ values
+        std = (shares @ values**2 - mean**2).sqrt()
+        return {"mean": mean.tolist(), "std": std.tolist()}
+
+
+def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator) -> Tensor:
+    """Shift each image by up to `padding` pixels, black moving in, and mirror half of them.
+
+    Args:
+        images: (B, channels, side, side).
+        padding: In pixels.
+        noise: On the CPU, so that a seed means the same on every device.
+
+    Returns:
+        The same shape.
+    """
+    count, _, side, _ = images.shape
+    shift = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=noise)
+    mirror = torch.randint(0, 2, (count, 1), generator=noise, dtype=torch.bool)
+    line = torch.arange(side)
+    rows = shift[0] + line
+    columns = shift[1] + torch.where(mirror, line.flip(0), line)
+    padded = torch.nn.functional.pad(images, [padding] * 4)
+    example = torch.arange(count, device=images.device)[:, None, None]
+    rows, columns = rows.to(images.device)[:, :, None], columns.to(images.device)[:, None, :]
+    return padded[example, :, rows, columns].permute(0, 3, 1, 2).contiguous()
+
+
+class CIFAR10(Images):
+    """CIFAR-10: 45,000 training, 5,000 validation and 10,000 test images of 32x32 pixels."""
+
+    title, source = "cifar10", sources.CIFAR10
+    crop_padding = 4
+
+    def read(self) -> Prepared:
+        """Read with torchvision, which checks every file's MD5; download if there is no local copy."""
+        from torchvision.datasets import CIFAR10 as Torchvision  # noqa: N811
+
+        sources.check_available(self.source, self.data_dir)
+        root = self.data_dir or sources.cache_folder() / "downloads"
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                train = Torchvision(root, train=True, download=self.data_dir is None)
+            test = Torchvision(root, train=False)
+        except (RuntimeError, OSError) as error:
+            raise UserError(f"CIFAR-10 in {root} is damaged or incomplete: {error}") from error
+        images = torch.from_numpy(np.ascontiguousarray(train.data.transpose(0, 3, 1, 2)))
+        labels = torch.tensor(train.targets)
+        kept, held_out = every_tenth(len(labels))
+        tensors = {
+            "train_images": images[kept], "train_labels": labels[kept],
+            "val_images": images[held_out], "val_labels": labels[held_out],
+            "test_images": torch.from_numpy(np.ascontiguousarray(test.data.transpose(0, 3, 1, 2))),
+            "test_labels": torch.tensor(test.targets),
+        }  # fmt: skip
+        return Prepared(tensors, self.normalisation(tensors["train_images"]))
+
+
+class Digits(Images):
+    """Scikit-learn's digits: 1,797 grey images of 8x8 pixels."""
+
+    title = "digits"
+
+    def read(self) -> Prepared:
+        """Read from scikit-learn, which ships them."""
+        from sklearn.datasets import load_digits
+
+        digits = load_digits()
+        images = torch.from_numpy(digits.images * 255 / 16).round().to(torch.uint8)[:, None]
+        labels = torch.from_numpy(digits.target).long()
+        turn = torch.arange(len(labels)) % 5
+        tensors = {}
+        for name, chosen in zip(SPLITS, (turn < 3, turn == 3, turn == 4), strict=True):
+            tensors |= {f"{name}_images": images[chosen], f"{name}_labels": labels[chosen]}
+        return Prepared(tensors, self.normalisation(tensors["train_images"]))

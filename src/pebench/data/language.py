@@ -1,0 +1,168 @@
+"""Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
+
+import random
+import urllib.error
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from pebench import sources
+from pebench.data.base import Prepared, TensorDataModule
+from pebench.data.batches import Windows
+from pebench.errors import UserError
+
+
+class RunningText(TensorDataModule):
+    """One running text per split. Training windows start anywhere; evaluation windows cover the text once.
+
+    Args:
+        batch_size: Windows in a training batch.
+        seed: Decides the order.
+        max_len: Tokens in a window.
+        vocab_size: Largest vocabulary.
+        data_dir: Local folder with a copy of the source.
+    """
+
+    def __init__(
+        self,
+        batch_size: int = 16,
+        seed: int = 0,
+        max_len: int = 128,
+        vocab_size: int = 2048,
+        data_dir: Path | None = None,
+    ) -> None:
+        super().__init__(batch_size, seed, data_dir, vocab_size=vocab_size)
+        self.max_len, self.vocab_size = max_len, vocab_size
+
+    def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
+        """Windows of a split's text."""
+        stride = 1 if name == "train" else self.max_len
+        return Windows(self.prepared.tensors[name], self.max_len, stride), None
+
+    def describe(self) -> dict[str, Any]:
+        """Vocabulary, context, and the bytes that each token stands for."""
+        token_bytes = self.prepared.meta["token_bytes"]
+        return {"vocab_size": len(token_bytes), "max_len": self.max_len, "token_bytes": token_bytes}
+
+
+class WikiText2(RunningText):
+    """WikiText-2 in byte-pair tokens of a vocabulary made from the training split."""
+
+    title, source = "wikitext2", sources.WIKITEXT2
+
+    def read(self) -> Prepared:
+        """Load, make the vocabulary and encode the three splits."""
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        data = sources.load_hub(self.source, self.data_dir)
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        )
+        tokenizer.train_from_iterator(data["train"]["text"], trainer)
+        tensors = {}
+        for name, key in (("train", "train"), ("val", "validation"), ("test", "test")):
+            lines = tokenizer.encode_batch(data[key]["text"])
+            tensors[name] = torch.tensor([token for line in lines for token in line.ids], dtype=torch.int32)
+        # in byte-level BPE every character of a token's name stands for one byte
+        sizes = [len(tokenizer.id_to_token(token)) for token in range(tokenizer.get_vocab_size())]
+        return Prepared(tensors, {"token_bytes": sizes})
+
+
+class Shakespeare(RunningText):
+    """Tiny Shakespeare by characters; characters that the training part lacks share one token."""
+
+    title, source = "shakespeare", sources.SHAKESPEARE
+
+    def read(self) -> Prepared:
+        """Load, download if there is no local copy, and cut 90 : 5 : 5."""
+        text = self._text_file().read_text(encoding="utf-8")
+        first, second = int(0.9 * len(text)), int(0.95 * len(text))
+        parts = {"train": text[:first], "val": text[first:second], "test": text[second:]}
+        characters = sorted(set(parts["train"]))
+        if len(characters) + 1 > self.vocab_size:
+            raise UserError(f"data.vocab_size must be at least {len(characters) + 1} here, got {self.vocab_size}.")
+        number = {character: index + 1 for index, character in enumerate(characters)}
+        tensors = {
+            name: torch.tensor([number.get(character, 0) for character in part], dtype=torch.int32)
+            for name, part in parts.items()
+        }
+        return Prepared(tensors, {"token_bytes": [1, *(len(character.encode()) for character in characters)]})
+
+    def _text_file(self) -> Path:
+        sources.check_available(self.source, self.data_dir)
+        path = (self.data_dir or sources.cache_folder() / "downloads") / self.source.local
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                torch.hub.download_url_to_file(self.source.url, str(path), hash_prefix=self.source.pin, progress=False)
+            except (urllib.error.URLError, RuntimeError) as error:
+                raise UserError(f"{self.source.url} could not be downloaded: {error}") from error
+        return path
+
+
+class Grammar(RunningText):
+    """Sentences of a small grammar of English, where verbs agree with subjects across clauses.
+
+    A subject may carry a clause ("the cats that the dog sees"), whose own noun stands nearer to the verb
+    that must agree with the subject. Who predicts that verb's number needs structure, hence order.
+    """
+
+    title = "grammar"
+    SIZES = (("train", 200_000), ("val", 10_000), ("test", 20_000))
+    NOUNS = (("cat", "cats"), ("dog", "dogs"), ("bird", "birds"), ("child", "children"), ("poet", "poets"))
+    TRANSITIVE = (("sees", "see"), ("hears", "hear"), ("follows", "follow"), ("likes", "like"))
+    INTRANSITIVE = (("sleeps", "sleep"), ("sings", "sing"), ("waits", "wait"), ("smiles", "smile"))
+    ADJECTIVES = ("old", "small", "happy", "quiet")
+    FUNCTION_WORDS = ("the", "that", "near", "and", ".")
+
+    def read(self) -> Prepared:
+        """Generate the three splits, each from a seed of its own."""
+        forms = [form for pair in (*self.NOUNS, *self.TRANSITIVE, *self.INTRANSITIVE) for form in pair]
+        words = [*self.FUNCTION_WORDS, *self.ADJECTIVES, *forms]
+        if len(words) > self.vocab_size:
+            raise UserError(f"data.vocab_size must be at least {len(words)} here, got {self.vocab_size}.")
+        number = {word: index for index, word in enumerate(words)}
+        tensors = {}
+        for seed, (name, count) in enumerate(self.SIZES):
+            noise, text = random.Random(seed), list[str]()
+            while len(text) < count:
+                text += self.sentence(noise)
+            tensors[name] = torch.tensor([number[word] for word in text[:count]], dtype=torch.int32)
+        return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})
+
+    def sentence(self, noise: random.Random) -> list[str]:
+        """One sentence, its full stop included."""
+        subject, plural = self._noun_phrase(noise, depth=2)
+        words = subject + self._verb_phrase(noise, plural, depth=1)
+        if noise.random() < 0.2:
+            words += ["and", *self._verb_phrase(noise, plural, depth=1)]
+        return [*words, "."]
+
+    def _noun_phrase(self, noise: random.Random, depth: int) -> tuple[list[str], bool]:
+        plural = noise.random() < 0.5
+        adjective = [_pick(noise, self.ADJECTIVES)] if noise.random() < 0.3 else []
+        words = ["the", *adjective, _pick(noise, self.NOUNS)[plural]]
+        kind = noise.random()
+        if depth and kind < 0.2:  # the cats that see the dog
+            words += ["that", *self._verb_phrase(noise, plural, depth - 1)]
+        elif depth and kind < 0.4:  # the cats that the dog sees
+            inner, inner_plural = self._noun_phrase(noise, depth - 1)
+            words += ["that", *inner, _pick(noise, self.TRANSITIVE)[inner_plural]]
+        elif depth and kind < 0.55:  # the cats near the dog
+            words += ["near", *self._noun_phrase(noise, depth - 1)[0]]
+        return words, plural
+
+    def _verb_phrase(self, noise: random.Random, plural: bool, depth: int) -> list[str]:
+        if noise.random() < 0.5:
+            return [_pick(noise, self.INTRANSITIVE)[plural]]
+        return [_pick(noise, self.TRANSITIVE)[plural], *self._noun_phrase(noise, depth)[0]]
+
+
+def _pick(noise: random.Random, choices: tuple[Any, ...]) -> Any:
+    return choices[int(noise.random() * len(choices))]  # random() alone is promised to stay the same

@@ -1,0 +1,169 @@
+"""Texts with a label: IMDB, SST-2 and AG News of the hub, and rhyme schemes made here."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from pebench import sources
+from pebench.data.base import Prepared, TensorDataModule, every_tenth
+from pebench.data.batches import Batches, Texts
+
+SPECIAL = ("[pad]", "[unk]")
+"""Tokens 0 and 1 of every vocabulary."""
+
+
+class LabelledTexts(TensorDataModule):
+    """Labelled texts as token ids, batched by length.
+
+    Args:
+        batch_size: Texts in a training batch.
+        seed: Decides the order.
+        max_len: Longest text in tokens; longer ones keep their beginning.
+        vocab_size: Largest vocabulary, special tokens included.
+        data_dir: Local folder with a copy of the source.
+    """
+
+    num_classes: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        batch_size: int = 64,
+        seed: int = 0,
+        max_len: int = 128,
+        vocab_size: int = 16_384,
+        data_dir: Path | None = None,
+    ) -> None:
+        super().__init__(batch_size, seed, data_dir, max_len=max_len, vocab_size=vocab_size)
+        self.max_len, self.vocab_size = max_len, vocab_size
+
+    def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
+        """The texts of a split and their lengths."""
+        tensors = self.prepared.tensors
+        texts = Texts(*(tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")))
+        return texts, texts.lengths
+
+    def describe(self) -> dict[str, Any]:
+        """Sizes of vocabulary, text and label set."""
+        vocab_size = self.prepared.meta["vocab_size"]
+        return {"vocab_size": vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
+
+    def padding(self) -> float:
+        """Share of the tokens of the first training epoch that are padding."""
+        texts, lengths = self.split("train")
+        assert isinstance(texts, Texts)
+        return texts.padding(Batches(len(texts), self.batch_size, self.seed, lengths))
+
+
+class HubTexts(LabelledTexts):
+    """Labelled texts of the Hugging Face hub, in lower-case words of a vocabulary made from the training split."""
+
+    source: ClassVar[sources.Source]
+    text_column: ClassVar[str] = "text"
+    test_split: ClassVar[str] = "test"
+
+    def clean(self, texts: Sequence[str]) -> list[str]:
+        """The texts without what is not text."""
+        return list(texts)
+
+    def read(self) -> Prepared:
+        """Load, split, make the vocabulary and look every word up."""
+        data = sources.load_hub(self.source, self.data_dir)
+        train, test = data["train"], data[self.test_split]
+        kept, held_out = every_tenth(len(train))
+        rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
+        texts = {name: self.clean(list(part[self.text_column])) for name, part in rows.items()}
+        tokenizer = train_words(texts["train"], self.vocab_size)
+        tensors = {}
+        for name, part in rows.items():
+            ids = [encoding.ids[: self.max_len] or [1] for encoding in tokenizer.encode_batch(texts[name])]
+            tensors |= {
+                f"{name}_tokens": torch.tensor([token for text in ids for token in text], dtype=torch.int32),
+                f"{name}_lengths": torch.tensor([len(text) for text in ids], dtype=torch.int32),
+                f"{name}_labels": torch.tensor(list(part["label"])),
+            }
+        return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
+
+
+def train_words(texts: Sequence[str], vocab_size: int) -> Any:
+    """A tokenizer into lower-case words and punctuation, for the most frequent words of `texts`.
+
+    Args:
+        texts: To count words in; the training split alone.
+        vocab_size: Largest vocabulary, special tokens included.
+
+    Returns:
+        A `tokenizers.Tokenizer`.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL[1]))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+class IMDB(HubTexts):
+    """IMDB reviews: 22,500 training, 2,500 validation and 25,000 test documents."""
+
+    title, source = "imdb", sources.IMDB
+
+    def clean(self, texts: Sequence[str]) -> list[str]:
+        """Without the line breaks of HTML."""
+        return [text.replace("<br />", " ") for text in texts]
+
+
+class SST2(HubTexts):
+    """SST-2: phrases of film reviews; the published validation split is the test set."""
+
+    title, source = "sst2", sources.SST2
+    text_column, test_split = "sentence", "validation"
+
+
+class AGNews(HubTexts):
+    """AG News: headlines and first sentences in four topics."""
+
+    title, source = "ag_news", sources.AG_NEWS
+    num_classes = 4
+
+
+class Order(LabelledTexts):
+    """Rhyme schemes: texts whose label depends on the order of their tokens alone.
+
+    A text fills between a half and the whole of `max_len` with stanzas of four tokens. A stanza takes two
+    different tokens A and B, each twice, and orders them as the label says: 0 AABB, 1 ABAB, 2 ABBA. As a
+    bag of tokens a text says nothing of its label. Read backwards it keeps its label, so that an encoding
+    that is blind to direction can solve it as well.
+    """
+
+    title = "order"
+    num_classes = 3
+    SCHEMES = ((0, 0, 1, 1), (0, 1, 0, 1), (0, 1, 1, 0))
+    SIZES: ClassVar[Mapping[str, int]] = {"train": 8000, "val": 1000, "test": 2000}
+
+    def read(self) -> Prepared:
+        """Generate the three splits, each from a seed of its own."""
+        tensors = {}
+        for seed, (name, count) in enumerate(self.SIZES.items()):
+            tokens, lengths, labels = self.generate(count, torch.Generator().manual_seed(seed))
+            tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
+        return Prepared(tensors, {"vocab_size": self.vocab_size})
+
+    def generate(self, count: int, noise: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Texts end to end, their lengths, their labels."""
+        most = self.max_len // 4
+        words = self.vocab_size - len(SPECIAL)
+        labels = torch.randint(0, 3, (count,), generator=noise)
+        stanzas = torch.randint(max(1, most // 2), most + 1, (count,), generator=noise)
+        first = torch.randint(0, words, (count, most), generator=noise)
+        second = (first + torch.randint(1, words, (count, most), generator=noise)) % words  # never the first
+        pair = torch.stack((first, second), dim=-1) + len(SPECIAL)
+        scheme = torch.tensor(self.SCHEMES)[labels]  # (count, 4)
+        texts = pair.gather(2, scheme[:, None, :].expand(-1, most, -1))  # (count, most, 4)
+        written = torch.arange(most) < stanzas[:, None]
+        return texts[written].flatten().to(torch.int32), stanzas * 4, labels

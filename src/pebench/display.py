@@ -1,0 +1,132 @@
+"""Progress: a live view on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from pebench.config import RunConfig
+from pebench.records import Record
+from pebench.tasks import find_task
+
+PLAIN_EVERY_S = 30.0
+"""How often a run in progress gets a line where there is no live view, in seconds."""
+
+
+def metric_text(config: RunConfig, metrics: Mapping[str, float], split: str) -> str:
+    """The headline metric of a split in words, or nothing if it is not known yet.
+
+    Example:
+        >>> from pebench.tasks import configure
+        >>> metric_text(configure("vit-digits", "rope"), {"val/accuracy": 0.5}, "val")
+        'val accuracy 50.00 %'
+    """
+    metric = find_task(config.task).metric
+    value = metrics.get(f"{split}/{metric}")
+    if value is None:
+        return ""
+    number = f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
+    return f"{split} {metric.replace('_', ' ')} {number}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration for people.
+
+    Example:
+        >>> duration_text(42), duration_text(200), duration_text(7300)
+        ('42 s', '3 min', '2 h 02 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+class Display:
+    """Tells which run of how many, its metric, and the time left.
+
+    Args:
+        plan: The runs to come.
+        console: Where to.
+    """
+
+    def __init__(self, plan: Sequence[RunConfig], console: Console) -> None:
+        self.console, self.total, self.done = console, len(plan), 0
+        self.work = sum(config.train.max_steps for config in plan)
+        self.finished_work = 0.0
+        self.steps: dict[str, int] = {}
+        self.spoken: dict[str, float] = {}
+        self.started: float | None = None
+        self.live = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"),
+            BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
+            console=console, transient=True, refresh_per_second=4,
+        )  # fmt: skip
+        self.lines: dict[str, TaskID] = {}
+        self.overall: TaskID | None = None
+
+    def __enter__(self) -> "Display":
+        if self.console.is_terminal:
+            self.live.start()
+            self.overall = self.live.add_task(f"0 of {self.total} runs", total=max(1, self.work), info="starting")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def note(self, message: str) -> None:
+        """Say something that is not about one run."""
+        self.console.print(message, highlight=False, markup=False)
+
+    def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
+        """A run has come to a step."""
+        now = time.monotonic()
+        self.started = self.started or now
+        self.steps[config.key] = step
+        info = metric_text(config, metrics, "val")
+        if self.console.is_terminal:
+            if config.key not in self.lines:
+                self.lines[config.key] = self.live.add_task(_name(config), total=config.train.max_steps, info="")
+            self.live.update(self.lines[config.key], completed=step, info=info)
+            self._update_overall()
+        elif now - self.spoken.setdefault(config.key, now) >= PLAIN_EVERY_S:
+            self.spoken[config.key] = now
+            self.note(
+                f"        {_name(config)}: step {step} of {config.train.max_steps}{info and ', ' + info}{self._left()}"
+            )
+
+    def finished(self, record: Record) -> None:
+        """A run has ended."""
+        config = record.config
+        self.started = self.started or time.monotonic()
+        self.done += 1
+        self.finished_work += config.train.max_steps
+        self.steps.pop(config.key, None)
+        if config.key in self.lines:
+            self.live.remove_task(self.lines.pop(config.key))
+        outcome = metric_text(config, record.metrics, "test")
+        if not record.ok:
+            outcome = f"FAILED: {(record.error or {}).get('reason', 'unknown')}"
+        took = duration_text(record.duration_s or 0)
+        self.note(f"[{self.done}/{self.total}] {_name(config)}: {outcome} in {took}{self._left()}")
+        if self.console.is_terminal:
+            self._update_overall()
+
+    def _update_overall(self) -> None:
+        if self.overall is not None:
+            work = self.finished_work + sum(self.steps.values())
+            text = f"{self.done} of {self.total} runs"
+            self.live.update(self.overall, completed=work, description=text, info=self._left().lstrip(", "))
+
+    def _left(self) -> str:
+        work = self.finished_work + sum(self.steps.values())
+        if self.started is None or not work or self.done == self.total:
+            return ""
+        elapsed = time.monotonic() - self.started
+        return f", about {duration_text(elapsed * (self.work - work) / work)} left" if elapsed > 2 else ""
+
+
+def _name(config: RunConfig) -> str:
+    options = ", ".join(f"{k}={v}" for k, v in config.encoding_args.items())
+    return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"

@@ -1,0 +1,63 @@
+"""ALiBi: a penalty on attention that grows with distance, at its own rate in each head."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import PositionalEncoding
+from pebench.registry import register
+
+
+@register("alibi")
+class AlibiEncoding(PositionalEncoding):
+    """Linear bias on attention (ALiBi): minus slope times distance, symmetric when not causal.
+
+    The distance is that of the positions in the plane for two axes (Euclidean), hence |i - j| for one.
+
+    Args:
+        spec: The model.
+
+    Shape:
+        bias: (H, L, L), the same in every layer.
+
+    Source:
+        Press et al. 2021, section 3, https://arxiv.org/abs/2108.12409, with the authors' slopes for head
+        counts that are no power of two; Euclidean distance on grids as in CROMA, Fuller et al. 2023,
+        https://arxiv.org/abs/2311.00566.
+
+    Differs from the paper:
+        1. The paper is causal. Without a causal mask the bias is symmetric, so that such a model cannot
+           tell a text from its mirror image.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = AlibiEncoding(spec)
+        >>> encoding.prepare(torch.tensor([[0.0], [1.0], [2.0]]))[0, 2]  # slope 1/16 in the first of two heads
+        tensor([-0.1250, -0.0625, -0.0000])
+    """
+
+    mirror_blind = True
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The bias between all pairs of `positions`: (H, L, L)."""
+        offsets = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
+        distance = torch.linalg.vector_norm(offsets, dim=-1)
+        rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device)
+        return -rates[:, None, None] * distance
+
+    def bias(self, q: Tensor, k: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The same penalty in every layer."""
+        return state
+
+
+def slopes(num_heads: int) -> list[float]:
+    """The authors' slopes: 2^(-8i/H) for a power of two, else filled up from the next power's odd ones.
+
+    Example:
+        >>> slopes(2), slopes(3)
+        ([0.0625, 0.00390625], [0.0625, 0.00390625, 0.25])
+    """
+    whole = 2 ** math.floor(math.log2(num_heads))
+    first = [2.0 ** (-8 * (i + 1) / whole) for i in range(whole)]
+    return first if whole == num_heads else first + slopes(2 * whole)[0::2][: num_heads - whole]

@@ -1,0 +1,154 @@
+"""The interface of a positional encoding: one preparation and three hooks, all optional.
+
+Letters in shapes, here and everywhere: B batch, L length in tokens, P position axes (1 for text, 2 for
+patches), D model width, H heads, K head width.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from pebench.registry import load_encoding
+
+
+@dataclass(frozen=True)
+class EncodingSpec:
+    """The model an encoding is built for.
+
+    Args:
+        d_model: Width D of the residual stream.
+        num_heads: Attention heads H.
+        num_layers: Number of blocks.
+        extent: Positions per axis in training: ``(256,)`` for text, ``(8, 8)`` for a grid of patches.
+        causal: Whether a token sees only itself and what came before.
+
+    Raises:
+        ValueError: If the heads do not divide the width.
+    """
+
+    d_model: int
+    num_heads: int
+    num_layers: int
+    extent: tuple[int, ...]
+    causal: bool
+
+    def __post_init__(self) -> None:
+        if self.d_model % self.num_heads:
+            raise ValueError(f"d_model must be a multiple of num_heads, got {self.d_model} and {self.num_heads}")
+
+    @property
+    def head_dim(self) -> int:
+        """Width K of a head."""
+        return self.d_model // self.num_heads
+
+    @property
+    def num_axes(self) -> int:
+        """Number P of position axes."""
+        return len(self.extent)
+
+    @property
+    def max_len(self) -> int:
+        """Number of tokens in training."""
+        return prod(self.extent)
+
+
+class PositionalEncoding(nn.Module):
+    """Tells a transformer where its tokens are. As it stands it says nothing; override what you need.
+
+    The model calls `prepare` when positions change and gives what it returns, the *state*, to the
+    hooks. It calls every hook, whatever the encoding: the defaults leave their input as it is. What the
+    encoding knows of position it must take from ``positions``, never from the shape of its input, so
+    that shifted, sparse and two-dimensional positions work alike.
+
+    Content enters with root mean square 1 at initialisation. An encoding that writes to the input takes
+    an option ``ratio``, the root mean square of its own part at initialisation, 1 by default: without
+    such a rule a comparison of encodings is one of scales.
+
+    Args:
+        spec: The model it is built for. Further options are keyword-only, with literal defaults.
+
+    Attributes:
+        mirror_blind: Whether a bidirectional model with it cannot tell a sequence from its mirror image.
+    """
+
+    name: ClassVar[str]
+    mirror_blind: ClassVar[bool] = False
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__()
+        self.spec = spec
+
+    @property
+    def content_width(self) -> int:
+        """Width in which the model must embed its tokens or patches."""
+        return self.spec.d_model
+
+    def prepare(self, positions: Tensor) -> Any:
+        """What the hooks need to know of the positions, computed once and kept while they stay the same.
+
+        It must depend on the positions alone: it runs without gradients, so whatever is trained
+        belongs into a hook.
+
+        Args:
+            positions: (L, P), one row per token, in units of tokens or patches.
+        """
+        return None
+
+    def embed(self, x: Tensor, state: Any) -> Tensor:
+        """Tell the input: (B, L, content_width) to (B, L, D)."""
+        return x
+
+    def query_key(self, q: Tensor, k: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """Tell queries and keys, in every layer: (B, H, L, K) each; both may widen K alike."""
+        return q, k
+
+    def bias(self, q: Tensor, k: Tensor, state: Any, layer: int) -> Tensor | None:
+        """Tell the attention logits: a term, broadcastable to (B, H, L, L), added to q·k / sqrt(K)."""
+        return None
+
+
+EncodingLike = str | Callable[..., PositionalEncoding]
+"""A registered name, or a class (or function) that makes an encoding from a spec and options."""
+
+
+def build_encoding(
+    encoding: EncodingLike, spec: EncodingSpec, options: Mapping[str, Any] | None = None
+) -> PositionalEncoding:
+    """Make an encoding for a model.
+
+    Args:
+        encoding: A registered name, or a class that takes a spec and options.
+        spec: The model.
+        options: Keyword options of the encoding.
+
+    Raises:
+        UserError: For an unknown name.
+        ValueError: By the encoding, where it cannot serve this model.
+    """
+    make = load_encoding(encoding) if isinstance(encoding, str) else encoding
+    built = make(spec, **(options or {}))
+    if not isinstance(built, PositionalEncoding):
+        raise TypeError(f"expected a PositionalEncoding from {encoding!r}, got {type(built).__name__}")
+    return built
+
+
+def grid_positions(extent: tuple[int, ...], device: torch.device | str | None = None) -> Tensor:
+    """Integer positions of a full grid in row-major order, as floats.
+
+    Args:
+        extent: Size of each axis.
+        device: Where to make them.
+
+    Returns:
+        (L, P) with L the product of the sizes.
+
+    Example:
+        >>> grid_positions((2, 2)).tolist()
+        [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+    axes = [torch.arange(n, device=device, dtype=torch.float32) for n in extent]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).reshape(-1, len(extent))

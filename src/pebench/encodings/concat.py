@@ -1,0 +1,69 @@
+"""Concat: position in channels of its own, the split that keeps the trunk's width."""
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.registry import register
+
+
+@register("concat")
+class ConcatEncoding(PositionalEncoding):
+    """Fixed sinusoid in the last d_p channels, content in the first d_t = d - d_p.
+
+    The model behind the input is unchanged: only the content's embedding is narrower. This is the
+    plain reading of "concatenate instead of add"; it is not concatenation followed by a projection,
+    nor a wider trunk.
+
+    Args:
+        spec: The model.
+        d_p: Channels for position, a multiple of 2P; ``None`` takes a quarter of ``d_model``.
+        base: Base of the wavelengths, dimensionless.
+        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D - d_p) to (B, L, D).
+
+    Raises:
+        ValueError: If ``d_p`` is not a multiple of 2P, or leaves no channel for content.
+
+    Source:
+        The question is as old as Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; concatenation
+        with a projection is compared to addition by Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807.
+
+    Differs from the paper:
+        No paper defines the split; a quarter of the width is our default, not a finding.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = ConcatEncoding(spec, d_p=2)
+        >>> encoding.content_width
+        2
+        >>> encoding.embed(torch.ones(1, 1, 2), encoding.prepare(torch.tensor([[1.0]])))
+        tensor([[[1.0000, 1.0000, 1.1900, 0.7641]]])
+    """
+
+    def __init__(
+        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+    ) -> None:
+        super().__init__(spec)
+        step = 2 * spec.num_axes
+        self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
+        check_width(self.d_p, spec.num_axes, "d_p of encoding 'concat'")
+        if self.d_p >= spec.d_model:
+            raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")
+        self.base, self.ratio = base, ratio
+
+    @property
+    def content_width(self) -> int:
+        """What is left for content: D - d_p."""
+        return self.spec.d_model - self.d_p
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The sinusoid at `positions`: (L, d_p)."""
+        return sinusoid(positions, self.d_p, self.base, self.ratio)
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        """Content and position side by side."""
+        return torch.cat((x, state.to(x.dtype).expand(x.shape[0], -1, -1)), dim=-1)

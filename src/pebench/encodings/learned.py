@@ -1,0 +1,68 @@
+"""Learned: one trained vector per position, summed onto the input."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("learned")
+class LearnedEncoding(PositionalEncoding):
+    """Learned table, added to the input; one row per position, on grids one per cell.
+
+    A position outside the trained extent is an error: the table has nothing to say about it.
+
+    Args:
+        spec: The model; the table has one row for each of its ``max_len`` positions.
+        ratio: Root mean square of the table's output relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: For a position that is negative, fractional or beyond the extent.
+
+    Source:
+        Gehring et al. 2017, https://arxiv.org/abs/1705.03122; as in BERT, GPT-2 and ViT,
+        Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929.
+
+    Differs from the paper:
+        1. The table is stored and trained like the token table, N(0, 1/D), and scaled on use, so that
+           both move at the same pace under Adam. ViT and GPT-2 use N(0, 0.02²) for both, unscaled.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = LearnedEncoding(spec)
+        >>> sum(p.numel() for p in encoding.parameters())
+        32
+        >>> encoding.prepare(torch.tensor([[0.0], [7.0]]))
+        tensor([0, 7])
+    """
+
+    def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
+        super().__init__(spec)
+        self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model))
+        self.scale = ratio * spec.d_model**0.5
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew: N(0, 1/D)."""
+        nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Rows of the table for `positions`: (L,)."""
+        extent = torch.tensor(self.spec.extent, device=positions.device)
+        if (positions < 0).any() or (positions >= extent).any() or (positions != positions.floor()).any():
+            raise ValueError(
+                f"encoding 'learned' knows the integer positions below {self.spec.extent}, "
+                f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
+            )
+        rows = torch.zeros(len(positions), dtype=torch.long, device=positions.device)
+        for axis, size in enumerate(self.spec.extent):
+            rows = rows * size + positions[:, axis].long()
+        return rows
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        """Content plus the table's rows."""
+        return x + (self.table[state] * self.scale).to(x.dtype)

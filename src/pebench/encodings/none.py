@@ -1,0 +1,23 @@
+"""No positional encoding: the control of every comparison."""
+
+from pebench.encodings.base import PositionalEncoding
+from pebench.registry import register
+
+
+@register("none")
+class NoEncoding(PositionalEncoding):
+    """No encoding (NoPE): bidirectional attention sees a bag of tokens, causal attention only prefixes.
+
+    Source:
+        Haviv et al. 2022, https://arxiv.org/abs/2203.16634; Kazemnejad et al. 2023,
+        https://arxiv.org/abs/2305.19466.
+
+    Example:
+        >>> import torch
+        >>> from pebench.encodings import EncodingSpec
+        >>> encoding = NoEncoding(EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True))
+        >>> encoding.embed(torch.ones(1, 2, 4), None).sum().item()
+        8.0
+    """
+
+    mirror_blind = True

@@ -1,0 +1,70 @@
+"""RoPE: rotate queries and keys by an angle proportional to their position."""
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("rope")
+class RotaryEncoding(PositionalEncoding):
+    r"""Rotary embedding (RoPE) of queries and keys, axial over the position axes.
+
+    A head's K channels form K/2 pairs, n = K / 2P of them for each axis. Pair i of an axis turns by
+    the angle p · theta^(-i/n), p the token's position on that axis, so that a logit depends on
+    differences of positions alone. Channel c is paired with channel c + K/2 (the half-split layout of
+    GPT-NeoX and Llama checkpoints; the paper's pairs are neighbours: the same up to a permutation of
+    channels, to which a trained model is indifferent).
+
+    Args:
+        spec: The model; ``head_dim`` must be a multiple of 2P.
+        theta: Base of the frequencies, dimensionless; ``None`` takes the papers' values, 10000 for one
+            axis and 100 for more.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: If ``head_dim`` is not a multiple of 2P.
+
+    Source:
+        Su et al. 2021, "RoFormer", section 3.2, https://arxiv.org/abs/2104.09864; the axial form with
+        theta 100, Heo et al. 2024, https://arxiv.org/abs/2403.13298.
+
+    Differs from the paper:
+        Nothing known but the layout above.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = RotaryEncoding(spec)
+        >>> ones = torch.ones(1, 1, 1, 4)
+        >>> encoding.query_key(ones, ones, encoding.prepare(torch.tensor([[1.0]])), layer=0)[0]
+        tensor([[[[-0.3012,  0.9900,  1.3818,  1.0099]]]])
+    """
+
+    def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
+        super().__init__(spec)
+        if spec.head_dim % (2 * spec.num_axes):
+            raise ValueError(
+                f"encoding 'rope' needs a head width that is a multiple of {2 * spec.num_axes} for "
+                f"{spec.num_axes} position axes, got {spec.head_dim}"
+            )
+        self.theta = theta if theta is not None else (10000.0 if spec.num_axes == 1 else 100.0)
+
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
+        pairs = self.spec.head_dim // (2 * self.spec.num_axes)
+        frequencies = self.theta ** (-torch.arange(pairs, device=positions.device, dtype=torch.float64) / pairs)
+        angles = (positions.double().unsqueeze(-1) * frequencies).flatten(1)
+        return angles.cos().float(), angles.sin().float()
+
+    def query_key(self, q: Tensor, k: Tensor, state: tuple[Tensor, Tensor], layer: int) -> tuple[Tensor, Tensor]:
+        """Turn queries and keys alike."""
+        return rotate(q, *state), rotate(k, *state)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)

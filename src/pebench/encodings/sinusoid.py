@@ -1,0 +1,49 @@
+"""The sinusoid itself: the fixed vectors that `add` and `concat` both tell position by."""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def check_width(width: int, axes: int, what: str) -> None:
+    """Refuse a width that cannot hold sine and cosine for every axis.
+
+    Raises:
+        ValueError: Unless `width` is a positive multiple of ``2 * axes``.
+    """
+    if width <= 0 or width % (2 * axes):
+        raise ValueError(f"{what} must be a positive multiple of {2 * axes} for {axes} position axes, got {width}")
+
+
+def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float = 1.0) -> Tensor:
+    r"""Fixed sinusoids of geometrically spaced wavelengths, axis after axis.
+
+    Each axis has ``n = width / P`` channels; its channel pair i holds sine and cosine of
+    p · base^(-2i/n). The vectors are scaled by sqrt(2) · ratio, which makes their root mean square
+    equal to ratio at every position.
+
+    Args:
+        positions: (L, P), any real numbers.
+        width: Channels; a multiple of 2P.
+        base: Longest wavelength over 2π, dimensionless. 10000 in the paper.
+        ratio: Root mean square of every row.
+
+    Returns:
+        (L, width), 32-bit.
+
+    Source:
+        Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762. The concatenation of one
+        sinusoid per axis for grids is that of He et al. 2022 (MAE), https://arxiv.org/abs/2111.06377.
+
+    Example:
+        >>> (sinusoid(torch.tensor([[1.0]]), 4) / math.sqrt(2)).tolist()  # sin 1, cos 1, sin .01, cos .01
+        [[0.8414709568023682, 0.5403022766113281, 0.009999833069741726, 0.9999499917030334]]
+    """
+    axes = positions.shape[-1]
+    check_width(width, axes, "the width of a sinusoid")
+    pairs = width // (2 * axes)
+    frequencies = base ** (-torch.arange(pairs, device=positions.device, dtype=torch.float64) / pairs)
+    angles = positions.double().unsqueeze(-1) * frequencies  # (L, P, pairs)
+    waves = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (L, width)
+    return (waves * (math.sqrt(2) * ratio)).float()

@@ -1,0 +1,81 @@
+"""What a run was made with: versions, commit, device."""
+
+import functools
+import platform
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+PACKAGES = ("pebench", "torch", "torchvision", "lightning", "torchmetrics", "datasets", "tokenizers", "numpy")
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that can change a result."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "absent"
+    return found | {"torch": torch.__version__}
+
+
+@functools.cache
+def commit() -> str | None:
+    """The commit of pebench's own checkout, with ``+changes`` if files differ; None outside a checkout."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        head = _git(root, "rev-parse", "--short=10", "HEAD")
+        changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", "src")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head + ("+changes" if changes else "")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def device_name(device: torch.device) -> str:
+    """What computes: the model of the processor or accelerator."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type != "cpu":
+        return device.type
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def peak_memory_gib(device: torch.device) -> float:
+    """Largest memory so far: of the accelerator if one is used, else resident memory of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**30
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
+
+
+def describe(device: torch.device, precision: str, attention: str) -> dict[str, Any]:
+    """What a record says of the circumstances.
+
+    Args:
+        device: What computed.
+        precision: A Lightning precision.
+        attention: The kernel that attention took.
+    """
+    return {
+        "versions": versions(), "commit": commit(), "device": f"{device.type}: {device_name(device)}",
+        "threads": torch.get_num_threads(), "precision": precision, "attention": attention,
+    }  # fmt: skip

@@ -1,0 +1,26 @@
+"""The one exception that means "the user can fix this": shown as a message, never as a traceback."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake in what was asked for: a name, a value, a file, a data set that is not there.
+
+    The command line prints the message alone and exits with 2. The message says what was
+    expected, what was got and what to do.
+    """
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """The error for a name that does not exist, with the nearest one that does.
+
+    Args:
+        kind: What was named, in the singular: ``"task"``.
+        name: What was given.
+        known: The valid names.
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")

@@ -1,0 +1,1 @@
+"""The one trunk and the two ways into it. Nothing here knows which encoding it holds."""

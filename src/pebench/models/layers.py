@@ -1,0 +1,100 @@
+"""Layers with the initialisation that the protocol asks for."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.streams import stream
+
+
+def initialise(model: nn.Module, seed: int) -> None:
+    """Draw every parameter from a stream of its module's own, named after it.
+
+    Two models with the same seed then agree on every parameter that they share by name and shape, and
+    an encoding with parameters of its own does not shift the rest. PyTorch's generator is left as it was.
+
+    Args:
+        model: Every module in it that owns parameters must have ``reset_parameters``.
+        seed: Of the run.
+
+    Raises:
+        TypeError: Where a module owns parameters that it cannot draw.
+    """
+    with torch.random.fork_rng(devices=[]):
+        for name, module in model.named_modules():
+            if next(module.parameters(recurse=False), None) is None:
+                continue
+            if not callable(getattr(module, "reset_parameters", None)):
+                raise TypeError(f"{type(module).__name__} {name!r} owns parameters and needs a reset_parameters()")
+            torch.default_generator.manual_seed(stream(seed, name))  # manual_seed would reach CUDA too
+            module.reset_parameters()
+
+
+class Linear(nn.Linear):
+    """A linear layer that keeps the root mean square of its input at initialisation, times `gain`.
+
+    Args:
+        in_features: Width of the input.
+        out_features: Width of the output.
+        gain: 1 keeps the scale, 0 starts the layer at zero.
+    """
+
+    def __init__(self, in_features: int, out_features: int, gain: float = 1.0) -> None:
+        self.gain = gain
+        super().__init__(in_features, out_features)
+
+    def reset_parameters(self) -> None:
+        """Draw the weight from N(0, gain² / in_features) and set the bias to zero."""
+        nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
+        nn.init.zeros_(self.bias)
+
+
+class TokenEmbedding(nn.Module):
+    """Token ids to vectors of root mean square 1.
+
+    The table is stored as N(0, 1/width) and multiplied by sqrt(width) on use, as in Vaswani et al. 2017,
+    section 3.4: under Adam a table of unit scale would hardly move.
+
+    Args:
+        vocab_size: Number of tokens.
+        width: Channels of the output.
+
+    Shape:
+        (B, L) integers to (B, L, width).
+    """
+
+    def __init__(self, vocab_size: int, width: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(vocab_size, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table from N(0, 1/width)."""
+        nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Look the tokens up."""
+        return nn.functional.embedding(tokens, self.table) * self.table.shape[1] ** 0.5
+
+
+class PatchEmbedding(nn.Module):
+    """Square patches of an image to vectors, of root mean square 1 where the pixels' is 1.
+
+    Args:
+        patch_size: Side of a patch in pixels; must divide the image's.
+        channels: Colours.
+        width: Channels of the output.
+
+    Shape:
+        (B, channels, height, width) to (B, L, width), patches in row-major order.
+    """
+
+    def __init__(self, patch_size: int, channels: int, width: int) -> None:
+        super().__init__()
+        self.patch_size = patch_size
+        self.linear = Linear(channels * patch_size**2, width)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Cut into patches and embed each."""
+        patches = nn.functional.pixel_unshuffle(images, self.patch_size)
+        embedded: Tensor = self.linear(patches.flatten(2).transpose(1, 2))
+        return embedded

@@ -1,0 +1,185 @@
+"""The trunk that every task shares: a pre-norm transformer that calls an encoding's hooks."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import PositionalEncoding, grid_positions
+from pebench.models.layers import Linear
+
+
+def attention_kernel(q: Tensor, mask: Tensor | None) -> str:
+    """Which way of computing attention is fastest: ``"sdpa"`` or ``"matmul"``.
+
+    On a CPU, PyTorch's fused kernel is slow in 16 bit and has no fast path for a mask that needs a
+    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins.
+    """
+    if q.device.type == "cpu" and (q.dtype == torch.bfloat16 or (mask is not None and mask.requires_grad)):
+        return "matmul"
+    return "sdpa"
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """Softmax attention.
+
+    Args:
+        q: (B, H, L, K).
+        k: (B, H, L, K).
+        v: (B, H, L, K).
+        mask: Added to the scaled logits, broadcastable to (B, H, L, L). It holds the causal mask already.
+        causal: Mask the future; only where `mask` is None.
+        scale: What q·k is multiplied by.
+
+    Returns:
+        (B, H, L, K).
+    """
+    if attention_kernel(q, mask) == "sdpa":
+        mask = None if mask is None else mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
+    logits = (q @ k.transpose(-2, -1)).float() * scale
+    if causal:
+        mask = causal_mask(q.shape[-2], q.device)
+    if mask is not None:
+        logits = logits + mask
+    return logits.softmax(dim=-1).to(v.dtype) @ v
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """(L, L): zero where a row may look, minus infinity in its future."""
+    return torch.full((length, length), float("-inf"), device=device).triu(1)
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention with a place for an encoding in it.
+
+    Args:
+        d_model: Width D.
+        num_heads: Heads H; must divide D.
+        causal: Whether tokens see only themselves and the past.
+        gain: Of the output projection at initialisation.
+        layer: Index of the block, handed to the encoding.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, causal: bool, gain: float, layer: int) -> None:
+        super().__init__()
+        self.num_heads, self.causal, self.layer = num_heads, causal, layer
+        self.qkv = Linear(d_model, 3 * d_model)
+        self.out = Linear(d_model, d_model, gain)
+
+    def forward(self, x: Tensor, encoding: PositionalEncoding, state: Any, padding: Tensor | None) -> Tensor:
+        """(B, L, D) to (B, L, D); `padding` is (B, 1, 1, L), minus infinity at keys that are none."""
+        length, width = x.shape[1:]
+        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k, v = heads.unbind(0)  # (B, H, L, K) each
+        scale = q.shape[-1] ** -0.5
+        q, k = encoding.query_key(q, k, state, self.layer)
+        bias = encoding.bias(q, k, state, self.layer)
+        terms = [term for term in (bias, padding) if term is not None]
+        if terms and self.causal:
+            terms.append(causal_mask(length, x.device))
+        mask = sum(terms[1:], start=terms[0]) if terms else None
+        mixed = attend(q, k, v, mask, self.causal and mask is None, scale)
+        output: Tensor = self.out(mixed.transpose(1, 2).reshape(x.shape[0], length, width))
+        return output
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward layer, each behind a norm and beside a residual.
+
+    Args:
+        d_model: Width D.
+        num_heads: Heads H.
+        d_ff: Width of the feed-forward layer.
+        dropout: Probability of dropping a channel of a branch's output.
+        causal: Whether attention is.
+        gain: Of the two projections that write to the residual stream.
+        layer: Index of the block.
+    """
+
+    def __init__(
+        self, d_model: int, num_heads: int, d_ff: int, dropout: float, causal: bool, gain: float, layer: int
+    ) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.attention = SelfAttention(d_model, num_heads, causal, gain, layer)
+        self.feed_forward_norm = nn.LayerNorm(d_model)
+        self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, encoding: PositionalEncoding, state: Any, padding: Tensor | None) -> Tensor:
+        """(B, L, D) to (B, L, D)."""
+        x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, padding))
+        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class Transformer(nn.Module):
+    """Pre-norm transformer around one positional encoding.
+
+    Args:
+        encoding: Built for this model; its spec gives width, heads, layers and causality.
+        d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
+        dropout: Probability of dropping a channel.
+
+    Shape:
+        content (B, L, encoding.content_width), positions (L, P), valid (B, L) to (B, L, D).
+    """
+
+    def __init__(self, encoding: PositionalEncoding, d_ff: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        spec = encoding.spec
+        gain = (2 * spec.num_layers) ** -0.5  # keeps the residual stream's scale over depth, as GPT-2 does
+        self.encoding = encoding
+        self.dropout = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(
+            Block(spec.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, spec.causal, gain, layer)
+            for layer in range(spec.num_layers)
+        )
+        self.norm = nn.LayerNorm(spec.d_model)
+        self._default_positions: dict[tuple[int, torch.device], Tensor] = {}
+        self._prepared: tuple[Tensor | None, Any] = (None, None)
+
+    def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
+        """Mix the tokens.
+
+        Args:
+            content: (B, L, encoding.content_width), of root mean square 1 at initialisation.
+            positions: (L, P); by default 0, 1, 2, ... for text and the trained grid in row-major order for
+                patches. Tables are kept while the same tensor is passed, so make a new one to change it.
+            valid: (B, L), False at padding; None where there is none.
+        """
+        if positions is None:
+            positions = self._positions(content.shape[1], content.device)
+        state = self._prepare(positions, content.shape[1])
+        padding = None
+        if valid is not None:
+            padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, float("-inf"))
+            padding = padding[:, None, None, :]
+        x = self.dropout(self.encoding.embed(content, state))
+        for block in self.blocks:
+            x = block(x, self.encoding, state, padding)
+        output: Tensor = self.norm(x)
+        return output
+
+    def _positions(self, length: int, device: torch.device) -> Tensor:
+        key = (length, device)
+        if key not in self._default_positions:
+            extent = (length,) if self.encoding.spec.num_axes == 1 else self.encoding.spec.extent
+            with torch.inference_mode(False):  # an inference tensor could not serve training later
+                positions = grid_positions(extent, device)
+            if len(positions) != length:
+                raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
+            self._default_positions[key] = positions
+        return self._default_positions[key]
+
+    def _prepare(self, positions: Tensor, length: int) -> Any:
+        if positions is not self._prepared[0]:
+            if positions.shape != (length, self.encoding.spec.num_axes):
+                raise ValueError(
+                    f"expected positions of shape {(length, self.encoding.spec.num_axes)} (tokens, axes), "
+                    f"got {tuple(positions.shape)}"
+                )
+            with torch.inference_mode(False), torch.no_grad():
+                self._prepared = (positions, self.encoding.prepare(positions.float()))
+        return self._prepared[1]

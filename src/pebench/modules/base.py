@@ -1,0 +1,145 @@
+"""What the three LightningModules share: the trunk, one step, the optimizer."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor, nn
+from torchmetrics import Metric
+
+from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding
+from pebench.models.layers import initialise
+from pebench.models.transformer import Transformer
+
+
+class SequenceModule(lightning.LightningModule):
+    """A trunk with one encoding, trained by AdamW with linear warm-up and cosine decay.
+
+    A subclass makes its input and output layers, calls `finish`, and defines `loss` and `update`.
+
+    Args:
+        encoding: A registered name, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        extent: Positions per axis in training.
+        causal: Whether a token sees only the past.
+        d_model: Width of the residual stream.
+        num_layers: Number of blocks.
+        num_heads: Attention heads; must divide ``d_model``.
+        d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
+        dropout: Probability of dropping a channel.
+        learning_rate: Peak learning rate.
+        weight_decay: Decoupled decay of weight matrices.
+        warmup: Share of all steps spent warming up.
+        seed: Decides the value of every parameter.
+    """
+
+    def __init__(
+        self,
+        *,
+        encoding: EncodingLike,
+        encoding_args: Mapping[str, Any] | None,
+        extent: tuple[int, ...],
+        causal: bool,
+        d_model: int,
+        num_layers: int,
+        num_heads: int,
+        d_ff: int | None,
+        dropout: float,
+        learning_rate: float,
+        weight_decay: float,
+        warmup: float,
+        seed: int,
+    ) -> None:
+        super().__init__()
+        spec = EncodingSpec(d_model, num_heads, num_layers, extent, causal)
+        self.trunk = Transformer(build_encoding(encoding, spec, encoding_args), d_ff, dropout)
+        self.learning_rate, self.weight_decay, self.warmup, self.seed = learning_rate, weight_decay, warmup, seed
+        self.metrics = nn.ModuleDict()  # "val/accuracy" to its torchmetrics Metric
+
+    def finish(self, metrics: Mapping[str, Metric]) -> None:
+        """Draw all parameters from the seed and take a copy of each metric for every split.
+
+        Args:
+            metrics: By name, without split.
+        """
+        initialise(self, self.seed)
+        for stage in ("val", "test"):
+            for name, metric in metrics.items():
+                self.metrics[f"{stage}/{name}"] = metric.clone()
+
+    def loss(self, batch: Any) -> Tensor:
+        """The training loss of a batch, in nats."""
+        raise NotImplementedError
+
+    def update(self, batch: Any, stage: str) -> None:
+        """Count a batch into the metrics of a stage, ``val`` or ``test``."""
+        raise NotImplementedError
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """One step; the loss is logged as often as the trainer logs, not more."""
+        loss = self.loss(batch)
+        if self.global_step % self.trainer.log_every_n_steps == 0:
+            self.log("train/loss", loss, batch_size=1)
+        return loss
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the validation split."""
+        self.update(batch, "val")
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the test split."""
+        self.update(batch, "test")
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the validation metrics."""
+        self._log_metrics("val")
+
+    def on_test_epoch_end(self) -> None:
+        """Log the test metrics."""
+        self._log_metrics("test")
+
+    def _log_metrics(self, stage: str) -> None:
+        for name, metric in self.metrics.items():
+            if name.startswith(stage):
+                self.log(name, metric.compute())
+                metric.reset()
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW without decay on position parameters, norms and biases; the schedule moves every step."""
+        decay, keep = [], []
+        for name, parameter in self.named_parameters():
+            (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
+        groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=True)
+        total = int(self.trainer.estimated_stepping_batches)
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, total, self.warmup))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def schedule(step: int, total: int, warmup: float) -> float:
+    """Linear warm-up to 1, then a cosine to 0.1.
+
+    Args:
+        step: From 0.
+        total: Number of steps.
+        warmup: Share of them that warms up.
+
+    Example:
+        >>> [round(schedule(step, 100, 0.1), 2) for step in (0, 9, 10, 55, 100)]
+        [0.1, 1.0, 1.0, 0.55, 0.1]
+    """
+    rising = max(1, round(warmup * total))
+    if step < rising:
+        return (step + 1) / rising
+    done = min(1.0, (step - rising) / max(1, total - rising))
+    return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
+
+
+def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
+    """Mean over the tokens that are not padding: (B, L, D), (B, L) to (B, D)."""
+    if valid is None:
+        return x.mean(dim=1)
+    weights = valid.unsqueeze(-1).to(x.dtype)
+    return (x * weights).sum(dim=1) / weights.sum(dim=1)

@@ -1,0 +1,92 @@
+"""Language modelling by a causal transformer."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torchmetrics import MeanMetric
+
+from pebench.encodings.base import EncodingLike
+from pebench.models.layers import Linear, TokenEmbedding
+from pebench.modules.base import SequenceModule
+
+
+class LanguageModel(SequenceModule):
+    """Causal language model with an output layer of its own (not tied to the token table).
+
+    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is asked for.
+
+    Args:
+        encoding: Name of a positional encoding, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        vocab_size: Number of tokens.
+        max_len: Context in tokens.
+        token_bytes: Bytes of text that each token stands for; with them bits per byte are measured too.
+        d_model: See `SequenceModule`, as for all that follow.
+        num_layers: Number of blocks.
+        num_heads: Attention heads.
+        d_ff: Width of the feed-forward layer.
+        dropout: Probability of dropping a channel.
+        learning_rate: Peak learning rate.
+        weight_decay: Of weight matrices.
+        warmup: Share of the steps.
+        seed: Decides the value of every parameter.
+    """
+
+    def __init__(
+        self,
+        encoding: EncodingLike = "add",
+        encoding_args: Mapping[str, Any] | None = None,
+        *,
+        vocab_size: int,
+        max_len: int,
+        token_bytes: Sequence[int] | None = None,
+        d_model: int = 128,
+        num_layers: int = 4,
+        num_heads: int = 4,
+        d_ff: int | None = None,
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.05,
+        warmup: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(
+            encoding=encoding, encoding_args=encoding_args, extent=(max_len,), causal=True,
+            d_model=d_model, num_layers=num_layers, num_heads=num_heads, d_ff=d_ff, dropout=dropout,
+            learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup, seed=seed,
+        )  # fmt: skip
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        self.head = Linear(d_model, vocab_size, gain=0.0)
+        metrics = {"loss": MeanMetric(nan_strategy="error")}
+        if token_bytes is not None:
+            self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)
+            metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
+        self.finish(metrics)
+
+    def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Logits (B, L, vocab_size) of each next token; `positions` (L, 1) stands in for 0, 1, 2, ..."""
+        logits: Tensor = self.head(self.trunk(self.input(tokens), positions))
+        return logits
+
+    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Cross-entropy in nats per token."""
+        tokens, targets = batch
+        return F.cross_entropy(self(tokens).float().flatten(0, 1), targets.flatten())
+
+    def update(self, batch: tuple[Tensor, Tensor], stage: str) -> None:
+        """Count the loss over tokens and, where their bytes are known, over bytes."""
+        targets = batch[1]
+        counted = targets >= 0
+        loss, tokens = self.loss(batch), counted.sum()
+        self.metrics[f"{stage}/loss"].update(loss, weight=tokens)
+        if f"{stage}/bits_per_byte" in self.metrics:
+            size = self.token_bytes[targets[counted]].sum()
+            self.metrics[f"{stage}/bits_per_byte"].update(loss * tokens / size / math.log(2), weight=size)
+
+    def _log_metrics(self, stage: str) -> None:
+        self.log(f"{stage}/perplexity", self.metrics[f"{stage}/loss"].compute().exp())
+        super()._log_metrics(stage)

@@ -1,0 +1,145 @@
+"""Records: one JSON file per run, written whole or not at all. Tables are made from these alone."""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pebench.config import PROTOCOL_VERSION, RunConfig
+from pebench.errors import UserError
+
+SCHEMA = 1
+FILE_NAME = "record.json"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run leaves behind.
+
+    Args:
+        config: The resolved configuration.
+        status: ``ok`` or ``failed``.
+        metrics: Test metrics of the weights that validation chose (``test/accuracy``), the best validation
+            metrics (``val/loss``) and the step they were reached at (``best_step``).
+        curve: Validation and training metrics along the run, each point with its ``step``.
+        parameters: Numbers of trained parameters: ``encoding`` and ``total``.
+        flops_per_sample: Floating-point operations to train on one sample once, forward and backward.
+        throughput: Samples (images, texts, windows of tokens) trained on in a second, validation excluded.
+        peak_memory_gib: Largest resident memory of the process, or of the accelerator if one was used.
+        duration_s: Wall-clock time of the whole run.
+        dataset: ``fingerprint`` (SHA-256 of the prepared data), ``sizes`` per split, ``padding`` (share of the
+            tokens in a training epoch that are padding).
+        environment: ``versions``, ``commit``, ``device``, ``threads``, ``precision``, ``attention`` (kernel).
+        started: UTC, ISO 8601.
+        error: For a failed run: ``reason`` in one line and the ``log``'s tail.
+        protocol: Version of the rules.
+        schema: Version of this layout.
+    """
+
+    config: RunConfig
+    status: str = "ok"
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    curve: list[Mapping[str, float]] = field(default_factory=list)
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    flops_per_sample: int | None = None
+    throughput: float | None = None
+    peak_memory_gib: float | None = None
+    duration_s: float | None = None
+    dataset: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    started: str = ""
+    error: Mapping[str, str] | None = None
+    protocol: str = PROTOCOL_VERSION
+    schema: int = SCHEMA
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run finished and was tested."""
+        return self.status == "ok"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain JSON values."""
+        return asdict(self) | {"key": self.config.key, "config": self.config.to_dict()}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "Record":
+        """The record that `to_dict` wrote."""
+        rest = {name: value for name, value in values.items() if name not in ("config", "key")}
+        return Record(config=RunConfig.from_dict(values["config"]), **rest)
+
+
+def write_record(record: Record, out: Path) -> Path:
+    """Write a record so that it is there completely or not at all, even if the machine stops.
+
+    Args:
+        record: What to write.
+        out: Output folder; the record goes to its configuration's directory under it.
+
+    Returns:
+        The file written.
+    """
+    path = out / record.config.directory / FILE_NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".record-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+    return path
+
+
+def find_record(config: RunConfig, out: Path) -> Record | None:
+    """The record of a run under `out`, if it has one that can be read."""
+    path = out / config.directory / FILE_NAME
+    with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+        return Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    return None
+
+
+def read_records(source: Path) -> list[Record]:
+    """Every record in a folder of runs or in a file of one JSON record per line, in a fixed order.
+
+    Args:
+        source: An output folder, or a ``.jsonl`` file, or a folder that holds such files.
+
+    Raises:
+        UserError: If there is no such folder, nothing in it, or a file that is no record.
+    """
+    if not source.exists():
+        raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
+    records = {}
+    for path, text in _texts(source):
+        try:
+            record = Record.from_dict(json.loads(text))
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"{path} is not a record of pebench ({error}). Delete it and run again.") from error
+        records[record.protocol, record.config.key] = record
+    if not records:
+        raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
+    return sorted(records.values(), key=lambda r: (r.config.task, r.config.encoding, r.config.seed, r.config.key))
+
+
+def _texts(source: Path) -> Iterator[tuple[Path, str]]:
+    files = [source] if source.is_file() else sorted([*source.rglob(FILE_NAME), *source.rglob("*.jsonl")])
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".jsonl":
+            yield from ((path, line) for line in text.splitlines() if line.strip())
+        else:
+            yield path, text
+
+
+def write_jsonl(records: list[Record], path: Path) -> None:
+    """Write records to one file, a line each, as results are published."""
+    lines = [json.dumps(r.to_dict(), sort_keys=True, allow_nan=False) for r in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,191 @@
+"""One run, from configuration to record: the function behind every executor."""
+
+import importlib
+import logging
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from pebench import environment
+from pebench.config import Options, RunConfig
+from pebench.data import datamodule_of
+from pebench.data.base import TensorDataModule
+from pebench.models import transformer
+from pebench.modules.base import SequenceModule
+from pebench.records import Record, write_record
+from pebench.tasks import find_task
+
+import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
+from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
+from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
+
+from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch  # isort: skip
+
+Progress = Callable[[int, Mapping[str, float]], None]
+
+
+def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
+    """The model of a run.
+
+    Args:
+        config: Of the run.
+        data: Of its task; prepared here if it is not yet.
+    """
+    module, _, name = find_task(config.task).module.partition(":")
+    train = config.train
+    return getattr(importlib.import_module(module), name)(
+        config.encoding,
+        config.encoding_args,
+        **data.model_arguments(),
+        **vars(config.model),
+        learning_rate=train.learning_rate,
+        weight_decay=train.weight_decay,
+        warmup=train.warmup,
+        seed=config.seed,
+    )
+
+
+def run(config: RunConfig, options: Options, on_progress: Progress = lambda step, metrics: None) -> Record:
+    """Train, choose by validation, test once, and leave a record.
+
+    Args:
+        config: What to run.
+        options: Where and on what.
+        on_progress: Told the step and the latest metrics now and then.
+
+    Raises:
+        UserError: If the data cannot be had or the encoding does not fit the model.
+    """
+    started, clock = datetime.now(UTC), time.perf_counter()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    folder = options.out / config.directory
+    clear(folder)
+    data = datamodule_of(config, options.data_dir)
+    module = build(config, data)
+    flops = flops_per_sample(module, data)
+    curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
+    trainer = make_trainer(config, options, folder, [StepSeed(config.seed), FiniteLoss(), curve, stopwatch, best])
+    trainer.fit(module, datamodule=data)
+    trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    device = trainer.strategy.root_device
+    record = Record(
+        config=config,
+        metrics=chosen_metrics(config, trainer.callback_metrics, curve.points),
+        curve=curve.points,
+        parameters={"encoding": count(module.trunk.encoding), "total": count(module)},
+        flops_per_sample=flops,
+        throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
+        peak_memory_gib=environment.peak_memory_gib(device),
+        duration_s=time.perf_counter() - clock,
+        dataset={
+            "fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": getattr(data, "padding", lambda: None)(),
+        },
+        environment=environment.describe(device, config.train.precision, attention_kernel(config, device)),
+        started=started.isoformat(timespec="seconds"),
+    )  # fmt: skip
+    log_hyperparameters(trainer.logger, record)
+    write_record(record, options.out)
+    return record
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier, unfinished attempt at the same run left in its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    for leftover in [*folder.glob("events.out.tfevents.*"), *folder.glob("record.json"), *folder.glob(".record-*")]:
+        leftover.unlink()
+
+
+def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
+    """Keeps the weights that validation likes best."""
+    monitor, mode = find_task(config.task).select
+    return ModelCheckpoint(
+        folder / "checkpoints", filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
+    )
+
+
+def make_trainer(config: RunConfig, options: Options, folder: Path, callbacks: list[Any]) -> lightning.Trainer:
+    """A Lightning Trainer for one run, silent but for TensorBoard."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for message in (".*does not have many workers.*", ".*GPU available but not used.*", ".*exists and is not empty.*"):
+        warnings.filterwarnings("ignore", message)
+    train = config.train
+    return lightning.Trainer(
+        accelerator="gpu" if options.device == "cuda" else options.device,
+        devices=1,
+        precision=train.precision,  # type: ignore[arg-type]
+        max_steps=train.max_steps,
+        max_epochs=-1,
+        val_check_interval=max(1, train.max_steps // train.evaluations),
+        check_val_every_n_epoch=None,
+        gradient_clip_val=train.clip,
+        log_every_n_steps=min(50, max(1, train.max_steps // 10)),
+        num_sanity_val_steps=0,
+        logger=TensorBoardLogger(folder, name="", version="", default_hp_metric=False),
+        callbacks=callbacks,
+        enable_autolog_hparams=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
+def chosen_metrics(config: RunConfig, tested: Mapping[str, Tensor], curve: list[dict[str, float]]) -> dict[str, float]:
+    """Test metrics, and the validation metrics at the step that was chosen."""
+    metric, mode = find_task(config.task).select
+    best = (min if mode == "min" else max)(curve, key=lambda point: point[metric])
+    validation = {name: value for name, value in best.items() if name.startswith("val/")}
+    test = {name: float(value) for name, value in tested.items() if name.startswith("test/")}
+    return {"best_step": best["step"], **validation, **test}
+
+
+def count(module: torch.nn.Module) -> int:
+    """Number of trained parameters."""
+    return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
+
+
+def flops_per_sample(module: SequenceModule, data: TensorDataModule) -> int:
+    """Floating-point operations of forward and backward on one training example.
+
+    Counted by PyTorch's counter on two examples of the first batch, which are of equal length or nearly;
+    it counts matrix products, which is nearly all. The attention kernel that it can see into is used.
+    """
+    batch = next(iter(data.train_dataloader()))
+    batch = tuple(part[:2] for part in data.on_after_batch_transfer(batch, 0))
+    chosen = transformer.attention_kernel
+    transformer.attention_kernel = lambda q, mask: "matmul"
+    try:
+        with FlopCounterMode(display=False) as counter:
+            module.loss(batch).backward()  # type: ignore[no-untyped-call]
+    finally:
+        transformer.attention_kernel = chosen
+    module.zero_grad()
+    return counter.get_total_flops() // 2
+
+
+def attention_kernel(config: RunConfig, device: torch.device) -> str:
+    """Which way of computing attention a run took."""
+    dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
+    return transformer.attention_kernel(torch.empty(0, dtype=dtype, device=device), None)
+
+
+def log_hyperparameters(logger: Any, record: Record) -> None:
+    """One row of TensorBoard's HParams tab; logged once and last, or the row is wrong."""
+    config = record.config
+    values = {
+        "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
+        **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
+        **{f"model.{name}": value for name, value in vars(config.model).items() if value is not None},
+        **{f"train.{name}": value for name, value in vars(config.train).items()},
+    }  # fmt: skip
+    logger.log_hyperparams(values, {name: value for name, value in record.metrics.items() if name.startswith("test/")})
+    logger.finalize("success")

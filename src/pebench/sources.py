@@ -1,0 +1,182 @@
+"""Where data comes from: a local folder, a cache, or the network by each library's normal route. No torch here."""
+
+import hashlib
+import json
+import os
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pebench.errors import UserError
+
+PROBE_S = 3.0
+"""How long to wait for the network before saying that there is none, in seconds."""
+
+PREPARATION = 3
+"""Raised when the way from source to tensors changes, so that older prepared files are not used."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set outside this package.
+
+    Args:
+        title: What messages and file names call it.
+        local: Its files in a local data folder.
+        url: Where it is downloaded from, or the site that is asked whether it is there.
+        hub: Its name on the Hugging Face hub, if it is there.
+        config: Its configuration on the hub, if it has several.
+        pin: Commit on the hub, or checksum.
+    """
+
+    title: str
+    local: str
+    url: str
+    hub: str | None = None
+    config: str | None = None
+    pin: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Its folder in a local data folder."""
+        return self.local.split("/")[0]
+
+    def __str__(self) -> str:
+        where = f"{self.hub}{f', {self.config},' if self.config else ''} at" if self.hub else f"{self.url},"
+        return f"{where} {self.pin}"
+
+
+HUB = "https://huggingface.co"
+IMDB = Source("imdb", "imdb/*.parquet", HUB, "stanfordnlp/imdb", None, "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
+SST2 = Source("sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb")
+AG_NEWS = Source(
+    "ag_news", "ag_news/*.parquet", HUB, "fancyzhx/ag_news", None, "eb185aade064a813bc0b7f42de02595523103ca4"
+)
+WIKITEXT2 = Source(
+    "wikitext2", "wikitext-2-v1/*.parquet", HUB, "Salesforce/wikitext", "wikitext-2-v1",
+    "b08601e04326c79dfdd32d625aee71d232d685c3",
+)  # fmt: skip
+CIFAR10 = Source(
+    "cifar10", "cifar-10-batches-py/", "https://www.cs.toronto.edu/~kriz/cifar.html",
+    pin="read and downloaded by torchvision, which checks MD5 c58f30108f718f92721af3b95e74349a",
+)  # fmt: skip
+SHAKESPEARE = Source(
+    "tiny_shakespeare", "tiny_shakespeare/input.txt",
+    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+    pin="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+)  # fmt: skip
+
+
+def cache_folder() -> Path:
+    """Where downloads and prepared data are kept: ``PEBENCH_CACHE_DIR``, or pebench in the user's cache."""
+    if named := os.environ.get("PEBENCH_CACHE_DIR"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pebench"
+
+
+def offline() -> bool:
+    """Whether the user has forbidden the network: ``--offline``, ``PEBENCH_OFFLINE`` or ``HF_HUB_OFFLINE``."""
+    names = ("PEBENCH_OFFLINE", "HF_HUB_OFFLINE")
+    return any(os.environ.get(name, "").lower() in ("1", "true", "yes") for name in names)
+
+
+def reachable(url: str) -> bool:
+    """Whether a server answers at all, proxies included, within `PROBE_S` seconds."""
+    if offline():
+        return False
+    answered, done = [], threading.Event()
+
+    def ask() -> None:
+        try:
+            urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PROBE_S).close()
+            answered.append(True)
+        except urllib.error.HTTPError:
+            answered.append(True)  # a refusal is an answer
+        except OSError:
+            pass
+        done.set()
+
+    threading.Thread(target=ask, daemon=True).start()  # name look-up obeys no time-out of ours
+    done.wait(PROBE_S)
+    return bool(answered)
+
+
+def prepared_file(source: Source | None, title: str, settings: Mapping[str, Any], data_dir: Path | None) -> Path:
+    """Where the tensors made of a source are kept.
+
+    Args:
+        source: Of the data; None if it is embedded.
+        title: Of the data.
+        settings: What else the tensors depend on.
+        data_dir: Local data folder, if one is used; a changed file in it changes the name.
+    """
+    origin = "embedded" if source is None else str(source)
+    if source and data_dir:
+        folder = data_dir / source.folder
+        stats = [(path.name, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
+        origin = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
+    identity = json.dumps([PREPARATION, title, origin, settings], sort_keys=True)
+    return cache_folder() / f"{title}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.pt"
+
+
+def check_available(source: Source, data_dir: Path | None) -> None:
+    """Find out in seconds whether data can be had, before anything heavy is loaded.
+
+    Args:
+        source: Of the data, which has not been prepared on this machine.
+        data_dir: Local data folder, if one is used.
+
+    Raises:
+        UserError: If it cannot, naming both ways out.
+    """
+    if data_dir is not None:
+        if not any(data_dir.glob(source.local.rstrip("/"))):
+            raise UserError(
+                f"{source.title} is not in the local data folder: expected {data_dir / source.local}. "
+                "Put a copy there, or leave out --data-dir (and unset PEBENCH_DATA_DIR) to download it."
+            )
+    elif not _downloaded(source) and not reachable(
+        os.environ.get("HF_ENDPOINT", source.url) if source.hub else source.url
+    ):
+        why = "the network is forbidden (--offline)" if offline() else "the network cannot be reached"
+        raise UserError(
+            f"{source.title} is not on this machine and {why}. Either run once with network access, which downloads "
+            f"it, or pass --data-dir DIR (or set PEBENCH_DATA_DIR) with a copy in DIR/{source.local}."
+        )
+
+
+def _downloaded(source: Source) -> bool:
+    if source.hub is None:
+        return any(cache_folder().glob(f"downloads/{source.local.rstrip('/')}"))
+    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return (hub / f"datasets--{source.hub.replace('/', '--')}" / "snapshots" / source.pin).is_dir()
+
+
+def load_hub(source: Source, data_dir: Path | None) -> Any:
+    """A data set of the Hugging Face hub, as a `datasets.DatasetDict`.
+
+    Args:
+        source: On the hub.
+        data_dir: Local data folder, if one is used instead.
+
+    Raises:
+        UserError: If it cannot be had, or the local files cannot be read.
+    """
+    check_available(source, data_dir)
+    if data_dir is None and _downloaded(source) and not reachable(os.environ.get("HF_ENDPOINT", HUB)):
+        os.environ["HF_HUB_OFFLINE"] = "1"  # before datasets is imported: it would retry for half a minute
+    import datasets
+
+    datasets.disable_progress_bars()
+    try:
+        if data_dir is None:
+            return datasets.load_dataset(source.hub, source.config, revision=source.pin)
+        return datasets.load_dataset(str(data_dir / source.folder))
+    except Exception as error:  # of many kinds, some of them pyarrow's
+        where = source.hub if data_dir is None else data_dir / source.folder
+        raise UserError(f"{where} cannot be read as the data set {source.title}: {error}") from error

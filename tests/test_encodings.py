@@ -1,0 +1,603 @@
+"""The contract of every registered encoding, and golden values recomputed without tensors."""
+
+import cmath
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.alibi import slopes
+from pebench.encodings.base import grid_positions
+from pebench.encodings.sinusoid import sinusoid
+from pebench.models.layers import initialise
+from pebench.models.transformer import Transformer
+from pebench.modules import LanguageModel, TextClassifier, ViT
+from pebench.registry import encoding_cards, load_encoding
+
+NAMES = list(encoding_cards())
+TOLD = [name for name in NAMES if name != "none"]
+WRITERS = [name for name, card in encoding_cards().items() if "ratio" in card.options]
+RELATIVE = ["alibi", "none", "rope"]
+ABSOLUTE = ["add", "concat", "learned"]
+TEXT, GRID, SQUARE = (8,), (3, 5), (4, 4)
+PARAMETERS = {("learned", TEXT): 8 * 32, ("learned", SQUARE): 16 * 32}
+SMALL = {"d_model": 32, "num_layers": 2, "num_heads": 4, "dropout": 0.0}
+
+every = pytest.mark.parametrize("name", NAMES)
+everywhere = pytest.mark.parametrize("extent", [TEXT, GRID], ids=["text", "grid"])
+both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "bidirectional"])
+
+
+def encode(
+    name: str, extent: tuple[int, ...] = TEXT, *, width: int = 32, heads: int = 4, **options
+) -> PositionalEncoding:
+    return build_encoding(name, EncodingSpec(width, heads, 2, extent, causal=False), options)
+
+
+def trunk(name: str, extent: tuple[int, ...] = TEXT, *, causal: bool = False, **options) -> Transformer:
+    return perturbed(Transformer(build_encoding(name, EncodingSpec(32, 4, 2, extent, causal), options)))
+
+
+def perturbed(model):
+    initialise(model, seed=0)
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=random)
+    return model.eval()
+
+
+def noise(*shape: int, seed: int = 2) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def content_for(model: Transformer, batch: int = 3, length: int | None = None) -> Tensor:
+    return noise(batch, length or model.encoding.spec.max_len, model.encoding.content_width)
+
+
+def shuffled(n: int) -> Tensor:
+    return torch.randperm(n, generator=torch.Generator().manual_seed(3))
+
+
+def classifier(name: str, **options) -> TextClassifier:
+    return perturbed(TextClassifier(name, options, vocab_size=11, max_len=16, num_classes=3, **SMALL))
+
+
+def vit(name: str) -> ViT:
+    return perturbed(ViT(name, image_size=8, patch_size=2, **SMALL))
+
+
+def language_model(name: str) -> LanguageModel:
+    return perturbed(LanguageModel(name, vocab_size=11, max_len=8, **SMALL))
+
+
+def assert_same(a: Tensor, b: Tensor, tolerance: float = 2e-5) -> None:
+    torch.testing.assert_close(a.float(), b.float(), atol=tolerance, rtol=0)
+
+
+def assert_differ(a: Tensor, b: Tensor) -> None:
+    assert (a - b).abs().max() > 5e-3
+
+
+def own_part(encoding: PositionalEncoding, told: Tensor) -> Tensor:
+    return told if encoding.content_width == encoding.spec.d_model else told[..., encoding.content_width :]
+
+
+def wave(position: tuple[float, ...], width: int, base: float, ratio: float) -> list[float]:
+    n, row = width // len(position), []
+    for p in position:
+        for i in range(n // 2):
+            angle = p * base ** (-2 * i / n)
+            row += [math.sqrt(2) * ratio * math.sin(angle), math.sqrt(2) * ratio * math.cos(angle)]
+    return row
+
+
+def turned(vector: list[float], position: tuple[float, ...], theta: float) -> list[float]:
+    half = len(vector) // 2
+    n = half // len(position)
+    pairs = []
+    for c in range(half):
+        angle = position[c // n] * theta ** (-(c % n) / n)
+        pairs.append(complex(vector[c], vector[c + half]) * cmath.exp(1j * angle))
+    return [z.real for z in pairs] + [z.imag for z in pairs]
+
+
+TEXT_POSITIONS = [(0.0,), (1.0,), (2.5,), (7.0,), (300.0,)]
+GRID_POSITIONS = [(0.0, 0.0), (0.0, 4.0), (2.0, 1.0), (1.0, 2.0), (0.5, 40.0)]
+both_golden = pytest.mark.parametrize("positions", [TEXT_POSITIONS, GRID_POSITIONS], ids=["text", "grid"])
+
+
+@both_golden
+@pytest.mark.parametrize(("base", "ratio"), [(10000.0, 1.0), (100.0, 0.25)])
+def test_sinusoid_is_the_published_formula(positions, base, ratio):
+    expected = torch.tensor([wave(p, 12, base, ratio) for p in positions])
+    assert_same(sinusoid(torch.tensor(positions), 12, base, ratio), expected, 1e-6)
+
+
+@both_golden
+def test_add_sums_content_and_sinusoid(positions):
+    encoding = encode("add", (9,) * len(positions[0]), width=12, heads=3)
+    content = noise(2, 5, 12)
+    expected = content + torch.tensor([wave(p, 12, 10000.0, 1.0) for p in positions])
+    assert_same(encoding.embed(content, encoding.prepare(torch.tensor(positions))), expected, 1e-6)
+
+
+@both_golden
+def test_concat_keeps_content_first_and_puts_the_sinusoid_last(positions):
+    encoding = encode("concat", (9,) * len(positions[0]), width=20, d_p=8, base=50.0)
+    content = noise(2, 5, encoding.content_width)
+    output = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert encoding.content_width == 12
+    assert torch.equal(output[..., :12], content)
+    assert_same(output[..., 12:], torch.tensor([wave(p, 8, 50.0, 1.0) for p in positions]).expand(2, -1, -1), 1e-6)
+
+
+@pytest.mark.parametrize(("width", "extent", "d_p"), [(32, TEXT, 8), (32, GRID, 8), (20, GRID, 4), (6, TEXT, 2)])
+def test_concat_takes_a_quarter_of_the_width(width, extent, d_p):
+    assert encode("concat", extent, width=width, heads=1).content_width == width - d_p
+
+
+@pytest.mark.parametrize("extent", [TEXT, GRID, (2, 3, 4)])
+def test_learned_reads_its_table_in_row_major_order(extent):
+    encoding = encode("learned", extent)
+    rows = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(grid_positions(extent)))[0]
+    assert_same(rows, encoding.table.detach() * math.sqrt(32), 1e-6)
+
+
+def test_learned_finds_a_cell_of_a_grid():
+    encoding = encode("learned", GRID, ratio=0.5)
+    row = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(torch.tensor([[2.0, 1.0]])))[0, 0]
+    assert_same(row, encoding.table[2 * 5 + 1].detach() * math.sqrt(32) * 0.5, 1e-6)
+
+
+@both_golden
+@pytest.mark.parametrize("theta", [None, 500.0])
+def test_rope_turns_queries_and_keys_as_complex_numbers(positions, theta):
+    encoding = encode("rope", (9,) * len(positions[0]), width=24, heads=2, theta=theta)
+    q, k = noise(1, 2, 5, 12), noise(1, 2, 5, 12, seed=4)
+    base = theta or (10000.0 if len(positions[0]) == 1 else 100.0)
+    told = encoding.query_key(q, k, encoding.prepare(torch.tensor(positions)), layer=0)
+    for before, after in zip((q, k), told, strict=True):
+        for head in range(2):
+            rows = [turned(v, p, base) for v, p in zip(before[0, head].tolist(), positions, strict=True)]
+            assert_same(after[0, head], torch.tensor(rows), 1e-5)
+
+
+@pytest.mark.parametrize("positions", [[0, 2, 4, 6], [5, 1, 90, 3], [1000, 1002, 1004, 1001]])
+def test_rope_logits_depend_on_differences_alone(positions):
+    encoding = encode("rope", width=8, heads=1)
+    q, k = noise(8), noise(8, seed=4)
+    state = encoding.prepare(torch.tensor(positions, dtype=torch.float32)[:, None])
+    told_q, told_k = encoding.query_key(q.expand(1, 1, 4, 8), k.expand(1, 1, 4, 8), state, layer=0)
+    for i, p in enumerate(positions):
+        for j, r in enumerate(positions):
+            expected = sum(a * b for a, b in zip(turned(q.tolist(), (p - r,), 1e4), k.tolist(), strict=True))
+            assert (told_q[0, 0, i] @ told_k[0, 0, j]).item() == pytest.approx(expected, abs=1e-4)
+
+
+@everywhere
+def test_rope_preserves_norms(extent):
+    encoding = encode("rope", extent)
+    q, k = noise(2, 4, 8, 8), noise(2, 4, 8, 8, seed=4)
+    told = encoding.query_key(q, k, encoding.prepare(1000 * noise(8, len(extent)).abs()), layer=1)
+    assert_same(told[0].norm(dim=-1), q.norm(dim=-1))
+    assert_same(told[1].norm(dim=-1), k.norm(dim=-1))
+
+
+ALIBI_EXPONENTS = {
+    1: [8],
+    2: [4, 8],
+    4: [2, 4, 6, 8],
+    6: [2, 4, 6, 8, 1, 3],
+    8: [1, 2, 3, 4, 5, 6, 7, 8],
+    12: [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5],
+}
+
+
+@pytest.mark.parametrize("num_heads", ALIBI_EXPONENTS)
+def test_alibi_slopes_are_the_authors(num_heads):
+    assert slopes(num_heads) == pytest.approx([2**-e for e in ALIBI_EXPONENTS[num_heads]])
+
+
+@both_golden
+@pytest.mark.parametrize("num_heads", [4, 6])
+def test_alibi_subtracts_slope_times_distance(positions, num_heads):
+    encoding = encode("alibi", (9,) * len(positions[0]), width=24, heads=num_heads)
+    q = noise(1, num_heads, 5, 24 // num_heads)
+    bias = encoding.bias(q, q, encoding.prepare(torch.tensor(positions)), layer=1).expand(1, num_heads, 5, 5)
+    rows = [[[-(2**-e) * math.dist(p, r) for r in positions] for p in positions] for e in ALIBI_EXPONENTS[num_heads]]
+    assert_same(bias[0], torch.tensor(rows), 1e-4)
+
+
+@everywhere
+@pytest.mark.parametrize("ratio", [None, 0.25])
+@pytest.mark.parametrize("name", WRITERS)
+def test_position_has_the_declared_scale(name, extent, ratio):
+    options = {} if ratio is None else {"ratio": ratio}
+    encoding = encode(name, (64,) * len(extent), width=64, **options)
+    content = torch.zeros(1, encoding.spec.max_len, encoding.content_width)
+    told = encoding.embed(content, encoding.prepare(grid_positions(encoding.spec.extent)))
+    assert own_part(encoding, told).square().mean().sqrt().item() == pytest.approx(ratio or 1.0, rel=0.03)
+
+
+def test_every_input_encoding_has_a_ratio():
+    assert {"add", "concat", "learned"} <= set(WRITERS)
+
+
+@every
+@everywhere
+@both_ways
+def test_keeps_shape_and_is_finite(name, extent, causal):
+    model = trunk(name, extent, causal=causal)
+    output = model(content_for(model))
+    assert output.shape == (3, math.prod(extent), 32)
+    assert output.isfinite().all()
+
+
+@everywhere
+@pytest.mark.parametrize("name", TOLD)
+def test_is_not_a_no_op(name, extent):
+    model = trunk(name, extent)
+    content, order = content_for(model), shuffled(math.prod(extent))
+    assert_differ(model(content[:, order]), model(content)[:, order])
+
+
+@everywhere
+def test_none_sees_a_bag_of_tokens(extent):
+    model = trunk("none", extent)
+    content, order = content_for(model), shuffled(math.prod(extent))
+    assert_same(model(content[:, order]), model(content)[:, order])
+
+
+def test_none_classifies_a_text_by_its_bag_of_tokens():
+    model, lengths = classifier("none"), torch.tensor([9, 5])
+    tokens = torch.randint(11, (2, 12), generator=torch.Generator().manual_seed(5))
+    moved = tokens.clone()
+    for row, length in enumerate(lengths.tolist()):
+        moved[row, :length] = tokens[row, shuffled(length)]
+    assert not torch.equal(tokens, moved)
+    assert_same(model(tokens, lengths), model(moved, lengths))
+
+
+@every
+@pytest.mark.parametrize("axis", [2, 3])
+def test_only_none_classifies_an_image_by_its_bag_of_patches(name, axis):
+    model, images = vit(name), noise(2, 3, 8, 8)
+    check = assert_same if name == "none" else assert_differ
+    check(model(images), model(images.roll(2, dims=axis)))
+
+
+@every
+def test_mirror_blind_tells_the_truth(name):
+    model = classifier(name)
+    tokens, lengths = torch.randint(11, (4, 12), generator=torch.Generator().manual_seed(5)), torch.full((4,), 12)
+    check = assert_same if load_encoding(name).mirror_blind else assert_differ
+    check(model(tokens, lengths), model(tokens.flip(1), lengths))
+
+
+@every
+@everywhere
+def test_knows_positions_from_the_positions_alone(name, extent):
+    model, positions = trunk(name, extent), grid_positions(extent)
+    content, order = content_for(model), shuffled(len(positions))
+    assert_same(model(content[:, order], positions[order]), model(content, positions)[:, order])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", TOLD)
+def test_every_axis_matters(name, axis):
+    model = trunk(name, GRID)
+    content, order = content_for(model), torch.arange(15).view(GRID).roll(1, axis).flatten()
+    assert_differ(model(content[:, order]), model(content)[:, order])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", TOLD)
+def test_position_on_each_axis_matters(name, axis):
+    model, positions = trunk(name, GRID), grid_positions(GRID)
+    squashed = positions.clone()
+    squashed[:, axis] = 0
+    assert_differ(model(content_for(model), squashed), model(content_for(model), positions))
+
+
+@every
+def test_only_distances_cannot_tell_rows_from_columns(name):
+    model, positions = trunk(name, SQUARE), grid_positions(SQUARE)
+    check = assert_same if name in ("alibi", "none") else assert_differ
+    check(model(content_for(model), positions.flip(-1)), model(content_for(model), positions))
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_grids_are_read_in_row_major_order(name):
+    model = trunk(name, GRID)
+    row_major = torch.tensor([[float(r), float(c)] for r in range(3) for c in range(5)])
+    column_major = torch.tensor([[float(r), float(c)] for c in range(5) for r in range(3)])
+    assert_same(model(content_for(model), row_major), model(content_for(model)))
+    assert_differ(model(content_for(model), column_major), model(content_for(model)))
+
+
+@every
+@everywhere
+@both_ways
+def test_given_positions_equal_the_default(name, extent, causal):
+    model = trunk(name, extent, causal=causal)
+    content = content_for(model)
+    assert torch.equal(model(content), model(content, grid_positions(extent)))
+
+
+@every
+@everywhere
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_never_sees_the_future(name, extent, dtype):
+    model = trunk(name, extent, causal=True).to(dtype)
+    content = content_for(model).to(dtype)
+    for now in range(1, content.shape[1]):
+        changed = content.clone()
+        changed[:, now:] = 10 * noise(*changed[:, now:].shape)
+        assert torch.equal(model(changed)[:, :now].isfinite(), torch.ones(3, now, 32, dtype=torch.bool))
+        assert_same(model(changed)[:, :now], model(content)[:, :now])
+
+
+@every
+@everywhere
+def test_sees_the_whole_past(name, extent):
+    model = trunk(name, extent, causal=True)
+    content = content_for(model).requires_grad_()
+    model(content)[0, -1].square().sum().backward()
+    assert (content.grad[0].abs().amax(dim=-1) > 1e-6).all()
+
+
+@every
+@everywhere
+def test_a_prefix_gives_the_prefix_of_the_output(name, extent):
+    model, positions = trunk(name, extent, causal=True), grid_positions(extent)
+    content = content_for(model)
+    for n in range(1, len(positions)):
+        assert_same(model(content[:, :n], positions[:n]), model(content)[:, :n])
+
+
+@every
+def test_a_language_model_continues_its_own_prefix(name):
+    model = language_model(name)
+    tokens = torch.randint(11, (2, 8), generator=torch.Generator().manual_seed(5))
+    for n in range(1, 8):
+        assert_same(model(tokens[:, :n]), model(tokens)[:, :n])
+
+
+@every
+@everywhere
+@both_ways
+def test_samples_do_not_know_of_each_other(name, extent, causal):
+    model = trunk(name, extent, causal=causal)
+    content = content_for(model, batch=math.prod(extent))
+    order = shuffled(len(content))
+    assert_same(model(content[order]), model(content)[order])
+    assert_same(model(content[:1]), model(content)[:1])
+
+
+@every
+@pytest.mark.parametrize("autocast", [False, True])
+def test_padding_has_no_influence(name, autocast):
+    model, lengths = classifier(name), torch.tensor([6, 3, 1])
+    tokens = torch.randint(11, (3, 6), generator=torch.Generator().manual_seed(5))
+    longer = torch.randint(11, (3, 14), generator=torch.Generator().manual_seed(6))
+    for row, length in enumerate(lengths.tolist()):
+        longer[row, :length] = tokens[row, :length]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        assert_same(model(longer, lengths), model(tokens, lengths), 3e-2 if autocast else 2e-5)
+        assert_same(model(tokens[2:, :1], lengths[2:]), model(tokens, lengths)[2:], 3e-2 if autocast else 2e-5)
+
+
+@every
+def test_padding_has_no_influence_on_a_causal_trunk(name):
+    model, valid = trunk(name, causal=True), torch.arange(8) >= torch.tensor([[0], [3]])
+    content, changed = noise(2, 8, model.encoding.content_width), noise(2, 8, model.encoding.content_width, seed=7)
+    changed[valid] = content[valid]
+    assert_same(model(changed, valid=valid)[valid], model(content, valid=valid)[valid])
+
+
+@everywhere
+@pytest.mark.parametrize("name", RELATIVE)
+def test_relative_encodings_ignore_a_shift(name, extent):
+    model, positions = trunk(name, extent), grid_positions(extent)
+    shift = torch.tensor([7.0, 13.0])[: len(extent)]
+    assert_same(model(content_for(model), positions + shift), model(content_for(model), positions), 1e-4)
+
+
+@everywhere
+@pytest.mark.parametrize("name", ABSOLUTE)
+def test_absolute_encodings_notice_a_shift(name, extent):
+    model, positions = trunk(name, tuple(2 * n for n in extent)), grid_positions(extent)
+    content = content_for(model, length=len(positions))
+    for axis in range(len(extent)):
+        assert_differ(model(content, positions + torch.eye(len(extent))[axis]), model(content, positions))
+
+
+@both_ways
+@pytest.mark.parametrize("padded", [False, True], ids=["full", "padded"])
+@pytest.mark.parametrize("name", TOLD)
+def test_sparse_positions_are_not_dense_ones(name, padded, causal):
+    model, dense = trunk(name, (24,), causal=causal), grid_positions((8,))
+    content, valid = content_for(model, length=8), torch.arange(8).expand(3, -1) < 6
+    valid = valid if padded else None
+    assert_differ(model(content, 3 * dense, valid)[:, :6], model(content, dense, valid)[:, :6])
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_new_positions_replace_the_old_state(name):
+    model, near, far = trunk(name, (16,)), grid_positions((8,)), 2 * grid_positions((8,))
+    content = content_for(model, length=8)
+    first, second, third, fourth = model(content, near), model(content, far), model(content), model(content, far)
+    assert_differ(first, second)
+    assert torch.equal(first, third)
+    assert torch.equal(second, fourth)
+
+
+@every
+@everywhere
+def test_trains_after_inference_mode(name, extent):
+    model = trunk(name, extent)
+    content = content_for(model)
+    with torch.inference_mode():
+        before = model(content) + 0
+    model.train()
+    after = model(content)
+    after.square().mean().backward()
+    assert_same(before.clone(), after.detach())
+
+
+class Slope(PositionalEncoding):
+    """Keeps the positions as they are and trains one rate."""
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.rate = nn.Parameter(torch.ones(()))
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        return positions
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        return x + self.rate * state
+
+
+def test_an_encoding_may_keep_the_positions_themselves():
+    model = Transformer(Slope(EncodingSpec(32, 4, 2, TEXT, causal=False)))
+    with torch.inference_mode():
+        model(noise(1, 8, 32))
+    model(noise(1, 8, 32)).pow(3).sum().backward()
+    assert model.encoding.rate.grad.abs() > 0
+
+
+def loss_of(kind: str, name: str) -> tuple[nn.Module, Tensor]:
+    random = torch.Generator().manual_seed(5)
+    labels = torch.tensor([0, 1, 2, 0])
+    if kind == "image":
+        return (model := vit(name)), model.loss((noise(4, 3, 8, 8), labels))
+    if kind == "text":
+        tokens = torch.randint(11, (4, 16), generator=random)
+        return (model := classifier(name)), model.loss((tokens, torch.tensor([16, 2, 9, 5]), labels))
+    tokens = torch.randint(11, (4, 9), generator=random)
+    return (model := language_model(name)), model.loss((tokens[:, :-1], tokens[:, 1:]))
+
+
+@every
+@pytest.mark.parametrize("kind", ["image", "text", "language"])
+def test_gradients_reach_every_parameter(name, kind):
+    model, loss = loss_of(kind, name)
+    loss.backward()
+    starved = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 1e-6]
+    assert starved == []
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+@everywhere
+def test_gradients_reach_every_row_of_the_learned_table(extent):
+    model = trunk("learned", extent)
+    model(content_for(model)).pow(3).mean().backward()
+    assert (model.encoding.table.grad.abs().amax(dim=1) > 0).all()
+
+
+@every
+@pytest.mark.parametrize("extent", [TEXT, SQUARE])
+def test_has_the_declared_number_of_parameters(name, extent):
+    assert sum(p.numel() for p in encode(name, extent).parameters()) == PARAMETERS.get((name, extent), 0)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", ["add", "concat"])
+def test_sinusoids_far_out_survive_16_bit(name, autocast):
+    encoding, far = encode(name, width=64).bfloat16(), [15999.0, 16000.0, 16001.0]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        state = encoding.prepare(torch.tensor(far)[:, None])
+        told = encoding.embed(torch.zeros(1, 3, encoding.content_width, dtype=torch.bfloat16), state)
+    own = own_part(encoding, told)[0]
+    assert own.dtype == torch.bfloat16
+    assert_same(own, torch.tensor([wave((p,), own.shape[1], 10000.0, 1.0) for p in far]), 1e-2)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_rope_far_out_survives_16_bit(autocast):
+    encoding, far = encode("rope", width=64, heads=1).bfloat16(), [15999.0, 16000.0, 16001.0]
+    q = torch.ones(1, 1, 3, 64, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        told, _ = encoding.query_key(q, q, encoding.prepare(torch.tensor(far)[:, None]), layer=0)
+    assert told.dtype == torch.bfloat16
+    assert_same(told[0, 0], torch.tensor([turned([1.0] * 64, (p,), 10000.0) for p in far]), 1e-2)
+
+
+def test_rope_turns_16_bit_vectors_in_32_bit():
+    encoding = encode("rope", width=64, heads=1)
+    q, state = noise(1, 1, 8, 64).bfloat16(), encoding.prepare(1000 + grid_positions(TEXT))
+    expected = encoding.query_key(q.float(), q.float(), state, layer=0)[0].bfloat16()
+    assert torch.equal(encoding.query_key(q, q, state, layer=0)[0], expected)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", ["add", "alibi", "concat", "none", "rope"])
+def test_a_16_bit_trunk_stays_near_the_32_bit_one_far_out(name, autocast):
+    model, positions = trunk(name), 15990 + grid_positions(TEXT)
+    content = content_for(model)
+    expected = model(content, positions)
+    dtype = torch.float32 if autocast else torch.bfloat16
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        output = model.to(dtype)(content.to(dtype), positions.clone())
+    assert (output.float() - expected).square().mean().sqrt() < 0.05
+
+
+@pytest.mark.parametrize(("name", "option"), [("add", "base"), ("concat", "base"), ("rope", "theta")])
+def test_instances_share_no_table(name, option):
+    one, other = trunk(name, **{option: 20.0}), trunk(name, **{option: 20000.0})
+    content = content_for(one)
+    before, between, after = one(content), other(content), one(content)
+    assert torch.equal(before, after)
+    assert_differ(before, between)
+    assert torch.equal(between, trunk(name, **{option: 20000.0})(content))
+
+
+@pytest.mark.parametrize(
+    "cell", [(-1.0, 0.0), (0.0, -1.0), (3.0, 0.0), (0.0, 5.0), (0.0, 7.0), (1.5, 0.0), (math.nan, 0.0)]
+)
+def test_learned_refuses_positions_it_has_no_row_for(cell):
+    model = trunk("learned", GRID)
+    with pytest.raises(ValueError, match=r"'learned' knows the integer positions below \(3, 5\), got positions from"):
+        model(content_for(model, length=2), torch.tensor([(0.0, 0.0), cell]))
+
+
+def test_learned_refuses_a_longer_text():
+    model = trunk("learned")
+    with pytest.raises(ValueError, match=r"below \(8,\), got positions from \[0\.0\] to \[8\.0\]"):
+        model(content_for(model, length=9))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "learned"])
+def test_the_others_go_beyond_the_trained_length(name):
+    model = trunk(name, causal=True)
+    content = content_for(model, length=24)
+    assert_same(model(content)[:, :8], model(content[:, :8]))
+
+
+@pytest.mark.parametrize(
+    ("name", "extent", "width", "heads", "options", "message"),
+    [
+        ("add", TEXT, 7, 1, {}, "multiple of 2 for 1 position axes, got 7"),
+        ("add", GRID, 6, 1, {}, "multiple of 4 for 2 position axes, got 6"),
+        ("concat", TEXT, 8, 1, {"d_p": 3}, "multiple of 2 for 1 position axes, got 3"),
+        ("concat", GRID, 16, 1, {"d_p": 6}, "multiple of 4 for 2 position axes, got 6"),
+        ("concat", TEXT, 8, 1, {"d_p": 0}, "positive multiple of 2 .* got 0"),
+        ("concat", TEXT, 8, 1, {"d_p": 8}, "below d_model = 8, got 8"),
+        ("concat", GRID, 4, 1, {}, "below d_model = 4, got 4"),
+        ("rope", TEXT, 12, 4, {}, "multiple of 2 for 1 position axes, got 3"),
+        ("rope", GRID, 12, 2, {}, "multiple of 4 for 2 position axes, got 6"),
+    ],
+)
+def test_impossible_widths_are_refused(name, extent, width, heads, options, message):
+    with pytest.raises(ValueError, match=f"'{name}'.*{message}"):
+        encode(name, extent, width=width, heads=heads, **options)
+
+
+def test_a_grid_of_another_size_is_refused():
+    model = trunk("add", GRID)
+    with pytest.raises(ValueError, match=r"expected 15 tokens for the grid \(3, 5\), got 16"):
+        model(content_for(model, length=16))
