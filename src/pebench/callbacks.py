@@ -44,7 +44,7 @@ class Curve(Callback):
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Tell of progress a few times a run."""
-        if trainer.global_step % trainer.log_every_n_steps == 0:
+        if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:

@@ -196,9 +196,9 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: "Console"
 
 def show(records: list["Record"], out: Path, console: "Console") -> int:
     """Print the table of what was asked for, and where the rest is."""
-    from pebench.report import print_terminal
+    from pebench.report import terminal
 
-    print_terminal(records, console)
+    terminal(records, console)
     console.print(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: tensorboard --logdir {out}",
                   highlight=False, markup=False, soft_wrap=True)  # fmt: skip
     return 0 if all(record.ok for record in records) else EXIT_FAILED
@@ -231,11 +231,14 @@ def list_command(options: argparse.Namespace) -> int:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
+    from pebench import export, report
     from pebench.records import read_records, write_jsonl
-    from pebench.report import render
 
+    formats = {"markdown": report.markdown, "csv": export.to_csv, "json": export.to_json}
+    if options.format not in formats:
+        raise unknown_name("format", options.format, formats)
     records = read_records(options.source)
     if options.records:
         write_jsonl(records, options.records)
-    sys.stdout.write(render(records, options.format))
+    sys.stdout.write(formats[options.format](records))
     return 0

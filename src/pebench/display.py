@@ -77,7 +77,7 @@ class Display:
 
     def note(self, message: str) -> None:
         """Say something that is not about one run."""
-        self.console.print(message, highlight=False, markup=False)
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
         """A run has come to a step."""

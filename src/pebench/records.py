@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ class Record:
     config: RunConfig
     status: str = "ok"
     metrics: Mapping[str, float] = field(default_factory=dict)
-    curve: list[Mapping[str, float]] = field(default_factory=list)
+    curve: Sequence[Mapping[str, float]] = field(default_factory=list)
     parameters: Mapping[str, int] = field(default_factory=dict)
     flops_per_sample: int | None = None
     throughput: float | None = None

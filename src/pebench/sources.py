@@ -139,7 +139,7 @@ def check_available(source: Source, data_dir: Path | None) -> None:
                 f"{source.title} is not in the local data folder: expected {data_dir / source.local}. "
                 "Put a copy there, or leave out --data-dir (and unset PEBENCH_DATA_DIR) to download it."
             )
-    elif not _downloaded(source) and not reachable(
+    elif not downloaded(source) and not reachable(
         os.environ.get("HF_ENDPOINT", source.url) if source.hub else source.url
     ):
         why = "the network is forbidden (--offline)" if offline() else "the network cannot be reached"
@@ -149,34 +149,10 @@ def check_available(source: Source, data_dir: Path | None) -> None:
         )
 
 
-def _downloaded(source: Source) -> bool:
+def downloaded(source: Source) -> bool:
+    """Whether an earlier download is on this machine."""
     if source.hub is None:
         return any(cache_folder().glob(f"downloads/{source.local.rstrip('/')}"))
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     return (hub / f"datasets--{source.hub.replace('/', '--')}" / "snapshots" / source.pin).is_dir()
-
-
-def load_hub(source: Source, data_dir: Path | None) -> Any:
-    """A data set of the Hugging Face hub, as a `datasets.DatasetDict`.
-
-    Args:
-        source: On the hub.
-        data_dir: Local data folder, if one is used instead.
-
-    Raises:
-        UserError: If it cannot be had, or the local files cannot be read.
-    """
-    check_available(source, data_dir)
-    if data_dir is None and _downloaded(source) and not reachable(os.environ.get("HF_ENDPOINT", HUB)):
-        os.environ["HF_HUB_OFFLINE"] = "1"  # before datasets is imported: it would retry for half a minute
-    import datasets
-
-    datasets.disable_progress_bars()
-    try:
-        if data_dir is None:
-            return datasets.load_dataset(source.hub, source.config, revision=source.pin)
-        return datasets.load_dataset(str(data_dir / source.folder))
-    except Exception as error:  # of many kinds, some of them pyarrow's
-        where = source.hub if data_dir is None else data_dir / source.folder
-        raise UserError(f"{where} cannot be read as the data set {source.title}: {error}") from error

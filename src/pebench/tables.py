@@ -14,6 +14,9 @@ from pebench.records import Record
 from pebench.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
 from pebench.tasks import Task, find_task
 
+MATCHED_BY = "width"
+"""The regime: every row has the same trunk and the same number of steps."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -58,6 +61,21 @@ class Row:
     def largest(self, get: Callable[[Record], Any]) -> Any:
         """The largest of `known`, if there is any."""
         return max(self.known(get), default=None)
+
+    @property
+    def perplexity(self) -> float | None:
+        """Mean test perplexity, of language models."""
+        return self.mean(lambda r: r.metrics.get("test/perplexity"))
+
+    def costs(self) -> dict[str, Any]:
+        """What the encoding costs: parameters, operations, throughput, memory."""
+        return {
+            "parameters_encoding": self.largest(lambda r: r.parameters.get("encoding")),
+            "parameters_total": self.largest(lambda r: r.parameters.get("total")),
+            "flops_per_sample": self.largest(lambda r: r.flops_per_sample),
+            "throughput": self.mean(lambda r: r.throughput),
+            "peak_memory_gib": self.largest(lambda r: r.peak_memory_gib),
+        }
 
 
 @dataclass(frozen=True)
@@ -170,8 +188,11 @@ def _command(table: Table, rows: list[Row]) -> str:
     seeds = sorted({record.config.seed for row in rows for record in row.records})
     words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
     if names != CORE_ENCODINGS or options:
-        words += ["--pe", *names]
-    words += ["--seeds", str(len(seeds))] if seeds == [*range(len(seeds))] else ["--seed", *map(str, seeds)]
+        words += [word for name in names for word in ("--pe", name)]
+    if seeds == [*range(len(seeds))]:
+        words += ["--seeds", str(len(seeds))]
+    else:
+        words += [word for seed in seeds for word in ("--seed", str(seed))]
     words += [word for item in assignments(table.settings | options) for word in ("--set", item)]
     return shlex.join(words)
 

@@ -38,7 +38,7 @@ class Prepared:
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
         for name, tensor in sorted(self.tensors.items()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().numpy())
+            digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
 
 

@@ -136,7 +136,7 @@ class Digits(Images):
         images = torch.from_numpy(digits.images * 255 / 16).round().to(torch.uint8)[:, None]
         labels = torch.from_numpy(digits.target).long()
         turn = torch.arange(len(labels)) % 5
-        tensors = {}
+        tensors: dict[str, Tensor] = {}
         for name, chosen in zip(SPLITS, (turn < 3, turn == 3, turn == 4), strict=True):
             tensors |= {f"{name}_images": images[chosen], f"{name}_labels": labels[chosen]}
         return Prepared(tensors, self.normalisation(tensors["train_images"]))

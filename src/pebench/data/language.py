@@ -12,6 +12,7 @@ from torch.utils.data import Dataset
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule
 from pebench.data.batches import Windows
+from pebench.data.hub import load_hub
 from pebench.errors import UserError
 
 
@@ -57,7 +58,7 @@ class WikiText2(RunningText):
         """Load, make the vocabulary and encode the three splits."""
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-        data = sources.load_hub(self.source, self.data_dir)
+        data = load_hub(self.source, self.data_dir)
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
@@ -70,7 +71,7 @@ class WikiText2(RunningText):
             lines = tokenizer.encode_batch(data[key]["text"])
             tensors[name] = torch.tensor([token for line in lines for token in line.ids], dtype=torch.int32)
         # in byte-level BPE every character of a token's name stands for one byte
-        sizes = [len(tokenizer.id_to_token(token)) for token in range(tokenizer.get_vocab_size())]
+        sizes = [len(str(tokenizer.id_to_token(token))) for token in range(tokenizer.get_vocab_size())]
         return Prepared(tensors, {"token_bytes": sizes})
 
 

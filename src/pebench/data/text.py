@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
 from pebench.data.batches import Batches, Texts
+from pebench.data.hub import load_hub
 
 SPECIAL = ("[pad]", "[unk]")
 """Tokens 0 and 1 of every vocabulary."""
@@ -71,13 +72,13 @@ class HubTexts(LabelledTexts):
 
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
-        data = sources.load_hub(self.source, self.data_dir)
+        data = load_hub(self.source, self.data_dir)
         train, test = data["train"], data[self.test_split]
         kept, held_out = every_tenth(len(train))
         rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
         texts = {name: self.clean(list(part[self.text_column])) for name, part in rows.items()}
         tokenizer = train_words(texts["train"], self.vocab_size)
-        tensors = {}
+        tensors: dict[str, Tensor] = {}
         for name, part in rows.items():
             ids = [encoding.ids[: self.max_len] or [1] for encoding in tokenizer.encode_batch(texts[name])]
             tensors |= {
@@ -148,7 +149,7 @@ class Order(LabelledTexts):
 
     def read(self) -> Prepared:
         """Generate the three splits, each from a seed of its own."""
-        tensors = {}
+        tensors: dict[str, Tensor] = {}
         for seed, (name, count) in enumerate(self.SIZES.items()):
             tokens, lengths, labels = self.generate(count, torch.Generator().manual_seed(seed))
             tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import lightning
 import torch
@@ -69,6 +69,10 @@ class SequenceModule(lightning.LightningModule):
             for name, metric in metrics.items():
                 self.metrics[f"{stage}/{name}"] = metric.clone()
 
+    def metric(self, name: str) -> Metric:
+        """The metric of a split, called ``val/accuracy`` or the like."""
+        return cast(Metric, self.metrics[name])
+
     def loss(self, batch: Any) -> Tensor:
         """The training loss of a batch, in nats."""
         raise NotImplementedError
@@ -80,7 +84,7 @@ class SequenceModule(lightning.LightningModule):
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """One step; the loss is logged as often as the trainer logs, not more."""
         loss = self.loss(batch)
-        if self.global_step % self.trainer.log_every_n_steps == 0:
+        if self.global_step % int(self.trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.log("train/loss", loss, batch_size=1)
         return loss
 
@@ -101,14 +105,15 @@ class SequenceModule(lightning.LightningModule):
         self._log_metrics("test")
 
     def _log_metrics(self, stage: str) -> None:
-        for name, metric in self.metrics.items():
+        for name in self.metrics:
             if name.startswith(stage):
-                self.log(name, metric.compute())
-                metric.reset()
+                self.log(name, self.metric(name).compute())
+                self.metric(name).reset()
 
-    def configure_optimizers(self) -> dict[str, Any]:
+    def configure_optimizers(self) -> Any:
         """AdamW without decay on position parameters, norms and biases; the schedule moves every step."""
-        decay, keep = [], []
+        decay: list[nn.Parameter] = []
+        keep: list[nn.Parameter] = []
         for name, parameter in self.named_parameters():
             (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
         groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]

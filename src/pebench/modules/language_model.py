@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torchmetrics import MeanMetric
+from torchmetrics import MeanMetric, Metric
 
 from pebench.encodings.base import EncodingLike
 from pebench.models.layers import Linear, TokenEmbedding
@@ -36,6 +36,8 @@ class LanguageModel(SequenceModule):
         seed: Decides the value of every parameter.
     """
 
+    token_bytes: Tensor
+
     def __init__(
         self,
         encoding: EncodingLike = "add",
@@ -61,7 +63,7 @@ class LanguageModel(SequenceModule):
         )  # fmt: skip
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
         self.head = Linear(d_model, vocab_size, gain=0.0)
-        metrics = {"loss": MeanMetric(nan_strategy="error")}
+        metrics: dict[str, Metric] = {"loss": MeanMetric(nan_strategy="error")}
         if token_bytes is not None:
             self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)
             metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
@@ -82,11 +84,11 @@ class LanguageModel(SequenceModule):
         targets = batch[1]
         counted = targets >= 0
         loss, tokens = self.loss(batch), counted.sum()
-        self.metrics[f"{stage}/loss"].update(loss, weight=tokens)
+        self.metric(f"{stage}/loss").update(loss, weight=tokens)
         if f"{stage}/bits_per_byte" in self.metrics:
             size = self.token_bytes[targets[counted]].sum()
-            self.metrics[f"{stage}/bits_per_byte"].update(loss * tokens / size / math.log(2), weight=size)
+            self.metric(f"{stage}/bits_per_byte").update(loss * tokens / size / math.log(2), weight=size)
 
     def _log_metrics(self, stage: str) -> None:
-        self.log(f"{stage}/perplexity", self.metrics[f"{stage}/loss"].compute().exp())
+        self.log(f"{stage}/perplexity", self.metric(f"{stage}/loss").compute().exp())
         super()._log_metrics(stage)

@@ -82,5 +82,5 @@ class TextClassifier(SequenceModule):
         """Count loss and accuracy."""
         tokens, lengths, labels = batch
         logits = self(tokens, lengths).float()
-        self.metrics[f"{stage}/loss"].update(F.cross_entropy(logits, labels), weight=len(labels))
-        self.metrics[f"{stage}/accuracy"].update(logits, labels)
+        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
+        self.metric(f"{stage}/accuracy").update(logits, labels)

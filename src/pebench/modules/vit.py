@@ -94,5 +94,5 @@ class ViT(SequenceModule):
         """Count loss and accuracy."""
         images, labels = batch
         logits = self(images).float()
-        self.metrics[f"{stage}/loss"].update(F.cross_entropy(logits, labels), weight=len(labels))
-        self.metrics[f"{stage}/accuracy"].update(logits, labels)
+        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
+        self.metric(f"{stage}/accuracy").update(logits, labels)

@@ -1,0 +1,36 @@
+.PHONY: help install format lint types imports test quickstart results throughput check
+SUITE ?= core
+
+help:  ## Show this help
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install:  ## Install pebench, editable, with development tools
+	python -m pip install -e '.[dev]'
+
+format:  ## Format the code
+	ruff format src tests benchmarks examples
+	ruff check --fix src tests benchmarks examples
+
+lint:  ## Check style
+	ruff format --check src tests benchmarks examples
+	ruff check src tests benchmarks examples
+
+types:  ## Check types
+	mypy
+
+imports:  ## Check that imports point downwards
+	lint-imports
+
+test:  ## Run the tests
+	python -m pytest
+
+quickstart:  ## Run the embedded suite
+	pebench run --suite quickstart
+
+results:  ## Make results/$(SUITE).md and .jsonl from runs/$(SUITE)
+	pebench report runs/$(SUITE) --records results/$(SUITE).jsonl > results/$(SUITE).md
+
+throughput:  ## Measure the training step against a hand-written loop
+	python benchmarks/throughput.py --output results/throughput.md
+
+check: lint types imports test  ## Everything CI checks

@@ -1,0 +1,351 @@
+"""How much slower is a training step of pebench than a hand-written PyTorch loop of the same model?
+
+Three arms take turns on synthetic data, so that a busy machine slows all of them alike:
+
+1. hand-written: the model and the loop of this file, which owe nothing to pebench or Lightning;
+2. module in the loop: pebench's module in that loop, which is what the model costs;
+3. pebench: the module trained by the runner's Trainer with its callbacks, TensorBoard and a DataLoader,
+   which adds what Lightning costs.
+
+Before anything is timed, equal parameter counts and, after copying the weights, equal logits prove that
+models 1 and 2 are one. Reading and augmenting real data, validation and checkpoints are not timed.
+
+Run it on a machine that does nothing else:
+    python benchmarks/throughput.py --threads 2 --output throughput.md
+"""
+
+import argparse
+import shlex
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset
+
+from pebench import environment
+from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
+from pebench.config import ModelConfig, Options, RunConfig, TrainConfig
+from pebench.data.batches import Batches, Rows, Windows
+from pebench.modules import LanguageModel, ViT
+from pebench.modules.base import SequenceModule
+from pebench.runner import best_checkpoint, count, make_trainer
+
+from lightning.pytorch import Callback, LightningModule, Trainer  # isort: skip  # after pebench, which guards it
+
+WARM_UP = 2
+"""Steps at the start of a block that are not timed."""
+
+RUN_STEPS = 1000
+"""Length of the run that a block is the beginning of: long enough to log every 50 steps, as real runs do."""
+
+CUDA_STEPS = 200
+"""Timed steps of a block on a GPU."""
+
+ARMS = ("hand-written", "module in the loop", "pebench")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A model, its input and the length of a block.
+
+    Args:
+        name: On the command line.
+        text: A causal language model; else an image classifier.
+        depth: Blocks.
+        width: Channels.
+        heads: Attention heads.
+        batch: Sequences or images in a step.
+        size: Context in tokens, or the image's side in pixels.
+        outputs: Vocabulary or classes.
+        steps: Timed steps of a block on a CPU.
+    """
+
+    name: str
+    text: bool
+    depth: int
+    width: int
+    heads: int
+    batch: int
+    size: int
+    outputs: int
+    steps: int
+
+    CHANNELS = 3
+    PATCH = 4
+
+
+WORKLOADS = {
+    work.name: work
+    for work in (
+        Workload("W1", False, depth=6, width=192, heads=3, batch=128, size=32, outputs=10, steps=4),
+        Workload("W1s", False, depth=4, width=96, heads=3, batch=128, size=32, outputs=10, steps=16),
+        Workload("W2", True, depth=6, width=384, heads=6, batch=8, size=256, outputs=65, steps=4),
+        Workload("W2c", True, depth=4, width=128, heads=4, batch=12, size=64, outputs=65, steps=100),
+    )
+}
+
+
+class PlainBlock(nn.Module):
+    """Pre-norm attention and feed-forward layer."""
+
+    def __init__(self, width: int, heads: int, causal: bool) -> None:
+        super().__init__()
+        self.heads, self.causal = heads, causal
+        self.norm1, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norm2, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, L, D) to (B, L, D)."""
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).split(width, dim=2)
+        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class PlainTransformer(nn.Module):
+    """The model written by hand: embedding, added sinusoid, blocks, norm, output layer."""
+
+    def __init__(self, work: Workload) -> None:
+        super().__init__()
+        self.work = work
+        self.blocks = nn.ModuleList(PlainBlock(work.width, work.heads, work.text) for _ in range(work.depth))
+        self.norm = nn.LayerNorm(work.width)
+        pixels = work.CHANNELS * work.PATCH**2
+        self.input = nn.Embedding(work.outputs, work.width) if work.text else nn.Linear(pixels, work.width)
+        self.head = nn.Linear(work.width, work.outputs)
+        position = sinusoid(work.size, work.width)
+        if not work.text:  # one half of the channels tells the row, the other the column
+            side = work.size // work.PATCH
+            half = sinusoid(side, work.width // 2)
+            position = torch.cat((half.repeat_interleave(side, dim=0), half.repeat(side, 1)), dim=1)
+        self.register_buffer("position", position)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tokens (B, L) to logits (B, L, V), or images (B, C, S, S) to logits (B, V)."""
+        x = self.input(x if self.work.text else patches(x, self.work.PATCH)) + self.position
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        return self.head(x if self.work.text else x.mean(dim=1))
+
+    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Mean cross-entropy."""
+        inputs, targets = batch
+        return F.cross_entropy(self(inputs).flatten(0, -2), targets.flatten())
+
+
+def sinusoid(length: int, width: int) -> Tensor:
+    """(length, width): sine and cosine side by side, of root mean square 1."""
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.arange(length)[:, None] * frequencies
+    return (2**0.5 * torch.stack((angles.sin(), angles.cos()), dim=2).flatten(1)).float()
+
+
+def patches(images: Tensor, size: int) -> Tensor:
+    """(B, C, S, S) to (B, L, C * size²)."""
+    batch, channels, side, _ = images.shape
+    cut = images.view(batch, channels, side // size, size, side // size, size)
+    return cut.permute(0, 2, 4, 1, 3, 5).reshape(batch, (side // size) ** 2, channels * size * size)
+
+
+def make_module(work: Workload) -> SequenceModule:
+    """The same model by pebench."""
+    shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
+    if work.text:
+        return LanguageModel("add", vocab_size=work.outputs, max_len=work.size, **shape)
+    return ViT("add", image_size=work.size, patch_size=work.PATCH, channels=work.CHANNELS, **shape)
+
+
+def disagreement(work: Workload) -> float:
+    """Largest difference between the logits of the two models with the same random weights.
+
+    Raises:
+        RuntimeError: If they differ in their number of parameters.
+    """
+    torch.manual_seed(0)
+    plain, module = PlainTransformer(work), make_module(work)
+    if count(plain) != count(module):
+        raise RuntimeError(f"{work.name}: {count(plain)} parameters by hand, {count(module)} in pebench")
+    with torch.no_grad():
+        for ours, theirs in zip(module.parameters(), plain.parameters(), strict=True):  # in the same order
+            theirs.copy_(ours.add_(torch.randn_like(ours), alpha=0.05))  # what starts at 0 must count too
+        if work.text:
+            plain.input.weight *= work.width**0.5  # pebench scales its token table on use
+        inputs = take(work, make_tensors(work, work.batch), torch.device("cpu"))[0][:2]
+        return float((plain(inputs) - module(inputs)).abs().max())
+
+
+def make_tensors(work: Workload, examples: int) -> tuple[Tensor, ...]:
+    """A running text, or images and labels; random."""
+    random = torch.Generator().manual_seed(0)
+    if work.text:
+        return (torch.randint(work.outputs, (examples + work.size,), generator=random),)
+    images = torch.randn(examples, work.CHANNELS, work.size, work.size, generator=random)
+    return images, torch.randint(work.outputs, (examples,), generator=random)
+
+
+def take(work: Workload, tensors: tuple[Tensor, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+    """A random batch, as a hand-written loop gathers it."""
+    if work.text:
+        start = torch.randint(len(tensors[0]) - work.size, (work.batch, 1), device=device)
+        window = tensors[0][start + torch.arange(work.size + 1, device=device)]
+        return window[:, :-1], window[:, 1:]
+    index = torch.randint(len(tensors[0]), (work.batch,), device=device)
+    return tensors[0][index], tensors[1][index]
+
+
+def now(device: torch.device) -> float:
+    """The time when the device has done all that it was asked for."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def time_loop(
+    work: Workload, model: PlainTransformer | SequenceModule, tensors: tuple[Tensor, ...], device: torch.device
+) -> float:
+    """Seconds per step of the hand-written loop, with all data on the device."""
+    decay = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    keep = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    groups = [{"params": decay, "weight_decay": 0.05}, {"params": keep, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=True)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 100))
+    start = 0.0
+    for step in range(WARM_UP + work.steps):
+        if step == WARM_UP:
+            start = now(device)
+        loss = model.loss(take(work, tensors, device))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+    return (now(device) - start) / work.steps
+
+
+@dataclass
+class Clock(Callback):
+    """Times the steps of a fit behind its warm-up, then stops it."""
+
+    steps: int
+    started: float = field(default=0.0, init=False)
+    seconds: float = field(default=0.0, init=False)
+
+    def on_train_batch_end(self, trainer: Trainer, module: LightningModule, *_: Any) -> None:
+        """Start and stop; other steps are left alone."""
+        if trainer.global_step == WARM_UP:
+            self.started = now(module.device)
+        elif trainer.global_step == WARM_UP + self.steps:
+            self.seconds = now(module.device) - self.started
+            trainer.should_stop = True
+
+
+def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], device: torch.device) -> float:
+    """Seconds per step of a fit as `pebench.runner` makes it."""
+    config = RunConfig(
+        task="lm-shakespeare" if work.text else "vit-cifar10",
+        encoding="add",
+        model=ModelConfig(d_model=work.width, num_layers=work.depth, num_heads=work.heads),
+        train=TrainConfig(max_steps=max(RUN_STEPS, WARM_UP + work.steps), batch_size=work.batch, evaluations=1),
+    )
+    clock = Clock(work.steps)
+    batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as name:
+        best, curve = best_checkpoint(config, Path(name)), Curve(lambda step, metrics: None)
+        callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
+        trainer = make_trainer(config, Options(Path(name), device=device.type), Path(name), callbacks)
+        validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)
+        trainer.fit(module, DataLoader(data, sampler=batches, batch_size=None), validation)
+    return clock.seconds / work.steps
+
+
+def measure(work: Workload, rounds: int, device: torch.device) -> dict[str, list[float]]:
+    """Seconds per step of every arm in every round."""
+    tensors = make_tensors(work, min(45_000, work.batch * max(64, WARM_UP + work.steps)))  # CIFAR-10 has 45,000
+    data = Windows(*tensors, length=work.size, stride=1) if work.text else Rows(*tensors)
+    there = tuple(tensor.to(device) for tensor in tensors)
+    plain, module = PlainTransformer(work).to(device), make_module(work).to(device)
+    arms: dict[str, Callable[[], float]] = {
+        ARMS[0]: partial(time_loop, work, plain, there, device),
+        ARMS[1]: partial(time_loop, work, module, there, device),
+        ARMS[2]: partial(time_pebench, work, make_module(work), data, device),
+    }
+    seconds: dict[str, list[float]] = {arm: [] for arm in arms}
+    for _ in range(rounds):
+        for arm, block in arms.items():
+            seconds[arm].append(block())
+    return seconds
+
+
+def row(work: Workload, seconds: dict[str, list[float]]) -> str:
+    """One line of the table."""
+    cells = [work.name, str(work.steps), *(f"{statistics.median(seconds[arm]):.4f}" for arm in ARMS)]
+    for arm in ARMS[1:]:
+        ratios = [ours / theirs for ours, theirs in zip(seconds[arm], seconds[ARMS[0]], strict=True)]
+        cells.append(f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+    return f"| {' | '.join(cells)} |"
+
+
+def heading(arguments: Sequence[str], rounds: int, device: torch.device) -> str:
+    """What stands above the rows: circumstances and the table's head."""
+    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
+    columns = ["workload", "steps", *(f"{arm}, s" for arm in ARMS), *(f"{arm} / hand-written" for arm in ARMS[1:])]
+    return (
+        "# A training step of pebench and of a hand-written loop\n\n"
+        f"{datetime.now(UTC):%Y-%m-%d}, pebench {environment.commit() or environment.versions()['pebench']}, {versions}; "
+        f"{device.type}: {environment.device_name(device)}, {torch.get_num_threads()} threads, 32 bit.  \n"
+        f"`{shlex.join(['python', 'benchmarks/throughput.py', *arguments])}`\n\n"
+        f"{rounds} rounds in which the arms take turns. Seconds per step: median over the rounds. "
+        "Ratios: median over the rounds (smallest to largest), each within its round.\n\n"
+        f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"
+    )
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Time a training step of pebench against a hand-written loop.")
+    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, help="timed steps of a block; by default about a few seconds' worth")
+    parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--output", type=Path, help="Markdown file for the table")
+    parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Check that the models are one, time the arms, print the table and write it."""
+    options = parse(arguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    device = torch.device(options.device)
+    lines = [heading(arguments, options.rounds, device)]
+    print(lines[0])
+    for name in options.workloads:
+        work = WORKLOADS[name]
+        work = replace(work, steps=options.steps or (work.steps if device.type == "cpu" else CUDA_STEPS))
+        if options.quick:
+            work = replace(work, depth=1, width=16, heads=2, batch=4, size=8, steps=2)
+        if disagreement(work) > 1e-4:
+            raise RuntimeError(f"{name}: the two models do not compute the same")
+        lines.append(row(work, measure(work, options.rounds, device)))
+        print(lines[-1], flush=True)
+    if options.output:
+        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

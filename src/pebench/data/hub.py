@@ -1,0 +1,37 @@
+"""Data sets of the Hugging Face hub, by its own library."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pebench import sources
+from pebench.errors import UserError
+
+
+def load_hub(source: sources.Source, data_dir: Path | None) -> Any:
+    """A data set of the Hugging Face hub, as a `datasets.DatasetDict`.
+
+    Args:
+        source: On the hub.
+        data_dir: Local data folder, if one is used instead.
+
+    Raises:
+        UserError: If it cannot be had, or the local files cannot be read.
+    """
+    sources.check_available(source, data_dir)
+    if (
+        data_dir is None
+        and sources.downloaded(source)
+        and not sources.reachable(os.environ.get("HF_ENDPOINT", sources.HUB))
+    ):
+        os.environ["HF_HUB_OFFLINE"] = "1"  # before datasets is imported: it would retry for half a minute
+    import datasets
+
+    datasets.disable_progress_bars()
+    try:
+        if data_dir is None:
+            return datasets.load_dataset(source.hub, source.config, revision=source.pin)
+        return datasets.load_dataset(str(data_dir / source.folder))
+    except Exception as error:  # of many kinds, some of them pyarrow's
+        where = source.hub if data_dir is None else data_dir / source.folder
+        raise UserError(f"{where} cannot be read as the data set {source.title}: {error}") from error

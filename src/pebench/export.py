@@ -1,0 +1,77 @@
+"""Tables for programs: CSV and JSON with raw numbers. The same records give the same bytes."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from pebench.config import REFERENCE_ENCODING
+from pebench.records import Record
+from pebench.tables import MATCHED_BY, Row, Table, build_tables, commands, provenance, warnings
+
+
+def _values(table: Table, row: Row) -> dict[str, Any]:
+    """A row as raw numbers."""
+    mean, difference = row.estimate, row.difference
+    return {
+        "encoding": row.config.encoding,
+        "encoding_args": dict(sorted(row.config.encoding_args.items())),
+        "mean": mean and mean.mean,
+        "half_width": mean and mean.half_width,
+        "n": len(row.values),
+        "difference": difference and difference.mean,
+        "difference_half_width": difference and difference.half_width,
+        "pairs": difference.n if difference else 0,
+        "p_value": difference and difference.p_value,
+        "p_adjusted": row.p_adjusted,
+        "verdict": row.verdict,
+        "perplexity": row.perplexity,
+        **row.costs(),
+        "throughput_unit": f"{table.task.unit}/s",
+        "values": {str(seed): value for seed, value in row.values.items()},
+        "failed": {str(seed): reason for seed, reason in row.failed.items()},
+        "missing": list(row.missing),
+    }
+
+
+def _head(table: Table) -> dict[str, Any]:
+    """What a table's rows have in common."""
+    return {
+        "protocol": table.protocol,
+        "task": table.task.name,
+        "tier": table.config.tier,
+        "settings": table.settings,
+        "matched_by": MATCHED_BY,
+        "metric": f"test/{table.task.metric}",
+        "higher_is_better": table.task.higher_is_better,
+        "reference": REFERENCE_ENCODING,
+    }
+
+
+def to_csv(records: Iterable[Record]) -> str:
+    """One line per encoding and table, with raw numbers."""
+    tables = build_tables(records)
+    rows = [_head(table) | _values(table, row) for table in tables for row in table.rows]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        nested = {name: json.dumps(value) for name, value in row.items() if isinstance(value, dict | list | bool)}
+        writer.writerow(row | nested)
+    return text.getvalue()
+
+
+def to_json(records: Iterable[Record]) -> str:
+    """The tables with raw numbers, every seed's value and their origin."""
+    values = [
+        _head(table)
+        | {part: asdict(getattr(table.config, part)) for part in ("model", "data", "train")}
+        | {"rows": [_values(table, row) for row in table.rows]}
+        | {"warnings": warnings(table), "commands": commands(table), "provenance": provenance(table)}
+        | {"wall_time_s": math.fsum(record.duration_s or 0.0 for record in table.records)}
+        for table in build_tables(records)
+    ]
+    return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
