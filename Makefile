@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results throughput check
+.PHONY: help install format lint types imports test quickstart results readme throughput check
 SUITE ?= core
 
 help:  ## Show this help
@@ -29,6 +29,11 @@ quickstart:  ## Run the embedded suite
 
 results:  ## Make results/$(SUITE).md and .jsonl from runs/$(SUITE)
 	pebench report runs/$(SUITE) --records results/$(SUITE).jsonl > results/$(SUITE).md
+
+readme:  ## Put the overview of results/core.jsonl into README.md
+	pebench report results/core.jsonl --format overview > overview.tmp
+	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md
+	rm overview.tmp
 
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md

@@ -1,16 +1,12 @@
 """How much slower is a training step of pebench than a hand-written PyTorch loop of the same model?
 
 Three arms take turns on synthetic data, so that a busy machine slows all of them alike:
-
 1. hand-written: the model and the loop of this file, which owe nothing to pebench or Lightning;
 2. module in the loop: pebench's module in that loop, which is what the model costs;
-3. pebench: the module trained by the runner's Trainer with its callbacks, TensorBoard and a DataLoader,
-   which adds what Lightning costs.
+3. pebench: the module under the runner's Trainer, callbacks and logger, which adds what Lightning costs.
 
-Before anything is timed, equal parameter counts and, after copying the weights, equal logits prove that
-models 1 and 2 are one. Reading and augmenting real data, validation and checkpoints are not timed.
-
-Run it on a machine that does nothing else:
+Equal parameter counts and, after copying the weights, equal logits prove first that both models are one.
+Augmentation, validation and checkpoints are not timed. On a machine that does nothing else, run
     python benchmarks/throughput.py --threads 2 --output throughput.md
 """
 
@@ -21,9 +17,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +29,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pebench import environment
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
-from pebench.config import ModelConfig, Options, RunConfig, TrainConfig
+from pebench.config import Options, RunConfig, TrainConfig
 from pebench.data.batches import Batches, Rows, Windows
 from pebench.modules import LanguageModel, ViT
 from pebench.modules.base import SequenceModule
@@ -42,57 +37,35 @@ from pebench.runner import best_checkpoint, count, make_trainer
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # isort: skip  # after pebench, which guards it
 
-WARM_UP = 2
-"""Steps at the start of a block that are not timed."""
-
-RUN_STEPS = 1000
-"""Length of the run that a block is the beginning of: long enough to log every 50 steps, as real runs do."""
-
-CUDA_STEPS = 200
-"""Timed steps of a block on a GPU."""
-
+WARM_UP = 2  # steps at the start of a block that are not timed
+CUDA_STEPS = 200  # timed steps of a block on a GPU
+RUN_STEPS = 1000  # of the run that a block begins: long enough to log every 50 steps, as real runs do
+CHANNELS, PATCH = 3, 4
+Tensors = tuple[Tensor, ...]
 ARMS = ("hand-written", "module in the loop", "pebench")
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, its input and the length of a block.
-
-    Args:
-        name: On the command line.
-        text: A causal language model; else an image classifier.
-        depth: Blocks.
-        width: Channels.
-        heads: Attention heads.
-        batch: Sequences or images in a step.
-        size: Context in tokens, or the image's side in pixels.
-        outputs: Vocabulary or classes.
-        steps: Timed steps of a block on a CPU.
-    """
+    """A model, its input and the length of a block."""
 
     name: str
-    text: bool
+    text: bool  # a causal language model; else an image classifier
     depth: int
     width: int
     heads: int
     batch: int
-    size: int
-    outputs: int
-    steps: int
-
-    CHANNELS = 3
-    PATCH = 4
+    size: int  # context in tokens, or the image's side in pixels
+    outputs: int  # vocabulary or classes
+    steps: int  # timed steps of a block on a CPU
 
 
-WORKLOADS = {
-    work.name: work
-    for work in (
-        Workload("W1", False, depth=6, width=192, heads=3, batch=128, size=32, outputs=10, steps=4),
-        Workload("W1s", False, depth=4, width=96, heads=3, batch=128, size=32, outputs=10, steps=16),
-        Workload("W2", True, depth=6, width=384, heads=6, batch=8, size=256, outputs=65, steps=4),
-        Workload("W2c", True, depth=4, width=128, heads=4, batch=12, size=64, outputs=65, steps=100),
-    )
-}
+WORKLOADS = (
+    Workload("W1", False, depth=6, width=192, heads=3, batch=128, size=32, outputs=10, steps=4),
+    Workload("W1s", False, depth=4, width=96, heads=3, batch=128, size=32, outputs=10, steps=16),
+    Workload("W2", True, depth=6, width=384, heads=6, batch=8, size=256, outputs=65, steps=4),
+    Workload("W2c", True, depth=4, width=128, heads=4, batch=12, size=64, outputs=65, steps=100),
+)
 
 
 class PlainBlock(nn.Module):
@@ -122,19 +95,16 @@ class PlainTransformer(nn.Module):
         self.work = work
         self.blocks = nn.ModuleList(PlainBlock(work.width, work.heads, work.text) for _ in range(work.depth))
         self.norm = nn.LayerNorm(work.width)
-        pixels = work.CHANNELS * work.PATCH**2
-        self.input = nn.Embedding(work.outputs, work.width) if work.text else nn.Linear(pixels, work.width)
+        self.input = nn.Embedding(work.outputs, work.width) if work.text else nn.Linear(CHANNELS * PATCH**2, work.width)
         self.head = nn.Linear(work.width, work.outputs)
-        position = sinusoid(work.size, work.width)
-        if not work.text:  # one half of the channels tells the row, the other the column
-            side = work.size // work.PATCH
-            half = sinusoid(side, work.width // 2)
-            position = torch.cat((half.repeat_interleave(side, dim=0), half.repeat(side, 1)), dim=1)
-        self.register_buffer("position", position)
+        side, half = work.size // PATCH, work.width // 2
+        index = torch.arange(work.size if work.text else side**2)
+        grid = torch.cat((sinusoid(index // side, half), sinusoid(index % side, half)), dim=1)
+        self.register_buffer("position", sinusoid(index, work.width) if work.text else grid)
 
     def forward(self, x: Tensor) -> Tensor:
         """Tokens (B, L) to logits (B, L, V), or images (B, C, S, S) to logits (B, V)."""
-        x = self.input(x if self.work.text else patches(x, self.work.PATCH)) + self.position
+        x = self.input(x if self.work.text else F.unfold(x, PATCH, stride=PATCH).transpose(1, 2)) + self.position
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
@@ -142,38 +112,25 @@ class PlainTransformer(nn.Module):
 
     def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
         """Mean cross-entropy."""
-        inputs, targets = batch
-        return F.cross_entropy(self(inputs).flatten(0, -2), targets.flatten())
+        return F.cross_entropy(self(batch[0]).flatten(0, -2), batch[1].flatten())
 
 
-def sinusoid(length: int, width: int) -> Tensor:
-    """(length, width): sine and cosine side by side, of root mean square 1."""
-    frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-    angles = torch.arange(length)[:, None] * frequencies
+def sinusoid(at: Tensor, width: int) -> Tensor:
+    """(L,) to (L, width): sine and cosine side by side, of root mean square 1."""
+    angles = at[:, None] * 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     return (2**0.5 * torch.stack((angles.sin(), angles.cos()), dim=2).flatten(1)).float()
-
-
-def patches(images: Tensor, size: int) -> Tensor:
-    """(B, C, S, S) to (B, L, C * size²)."""
-    batch, channels, side, _ = images.shape
-    cut = images.view(batch, channels, side // size, size, side // size, size)
-    return cut.permute(0, 2, 4, 1, 3, 5).reshape(batch, (side // size) ** 2, channels * size * size)
 
 
 def make_module(work: Workload) -> SequenceModule:
     """The same model by pebench."""
-    shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
+    shape: dict[str, Any] = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
     if work.text:
         return LanguageModel("add", vocab_size=work.outputs, max_len=work.size, **shape)
-    return ViT("add", image_size=work.size, patch_size=work.PATCH, channels=work.CHANNELS, **shape)
+    return ViT("add", image_size=work.size, patch_size=PATCH, channels=CHANNELS, **shape)
 
 
 def disagreement(work: Workload) -> float:
-    """Largest difference between the logits of the two models with the same random weights.
-
-    Raises:
-        RuntimeError: If they differ in their number of parameters.
-    """
+    """Largest difference between the logits of the two models with the same random weights."""
     torch.manual_seed(0)
     plain, module = PlainTransformer(work), make_module(work)
     if count(plain) != count(module):
@@ -187,16 +144,16 @@ def disagreement(work: Workload) -> float:
         return float((plain(inputs) - module(inputs)).abs().max())
 
 
-def make_tensors(work: Workload, examples: int) -> tuple[Tensor, ...]:
+def make_tensors(work: Workload, examples: int) -> Tensors:
     """A running text, or images and labels; random."""
     random = torch.Generator().manual_seed(0)
     if work.text:
         return (torch.randint(work.outputs, (examples + work.size,), generator=random),)
-    images = torch.randn(examples, work.CHANNELS, work.size, work.size, generator=random)
+    images = torch.randn(examples, CHANNELS, work.size, work.size, generator=random)
     return images, torch.randint(work.outputs, (examples,), generator=random)
 
 
-def take(work: Workload, tensors: tuple[Tensor, ...], device: torch.device) -> tuple[Tensor, Tensor]:
+def take(work: Workload, tensors: Tensors, device: torch.device) -> tuple[Tensor, Tensor]:
     """A random batch, as a hand-written loop gathers it."""
     if work.text:
         start = torch.randint(len(tensors[0]) - work.size, (work.batch, 1), device=device)
@@ -213,9 +170,7 @@ def now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def time_loop(
-    work: Workload, model: PlainTransformer | SequenceModule, tensors: tuple[Tensor, ...], device: torch.device
-) -> float:
+def time_loop(work: Workload, model: PlainTransformer | SequenceModule, data: Tensors, device: torch.device) -> float:
     """Seconds per step of the hand-written loop, with all data on the device."""
     decay = [parameter for parameter in model.parameters() if parameter.ndim > 1]
     keep = [parameter for parameter in model.parameters() if parameter.ndim < 2]
@@ -226,7 +181,7 @@ def time_loop(
     for step in range(WARM_UP + work.steps):
         if step == WARM_UP:
             start = now(device)
-        loss = model.loss(take(work, tensors, device))
+        loss = model.loss(take(work, data, device))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -235,13 +190,11 @@ def time_loop(
     return (now(device) - start) / work.steps
 
 
-@dataclass
 class Clock(Callback):
     """Times the steps of a fit behind its warm-up, then stops it."""
 
-    steps: int
-    started: float = field(default=0.0, init=False)
-    seconds: float = field(default=0.0, init=False)
+    def __init__(self, steps: int) -> None:
+        self.steps, self.started, self.seconds = steps, 0.0, 0.0
 
     def on_train_batch_end(self, trainer: Trainer, module: LightningModule, *_: Any) -> None:
         """Start and stop; other steps are left alone."""
@@ -254,12 +207,8 @@ class Clock(Callback):
 
 def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], device: torch.device) -> float:
     """Seconds per step of a fit as `pebench.runner` makes it."""
-    config = RunConfig(
-        task="lm-shakespeare" if work.text else "vit-cifar10",
-        encoding="add",
-        model=ModelConfig(d_model=work.width, num_layers=work.depth, num_heads=work.heads),
-        train=TrainConfig(max_steps=max(RUN_STEPS, WARM_UP + work.steps), batch_size=work.batch, evaluations=1),
-    )
+    train = TrainConfig(max_steps=max(RUN_STEPS, WARM_UP + work.steps), batch_size=work.batch, evaluations=1)
+    config = RunConfig("lm-shakespeare" if work.text else "vit-cifar10", "add", train=train)
     clock = Clock(work.steps)
     batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as name:
@@ -274,18 +223,17 @@ def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], dev
 def measure(work: Workload, rounds: int, device: torch.device) -> dict[str, list[float]]:
     """Seconds per step of every arm in every round."""
     tensors = make_tensors(work, min(45_000, work.batch * max(64, WARM_UP + work.steps)))  # CIFAR-10 has 45,000
-    data = Windows(*tensors, length=work.size, stride=1) if work.text else Rows(*tensors)
+    data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.text else Rows(*tensors)
     there = tuple(tensor.to(device) for tensor in tensors)
     plain, module = PlainTransformer(work).to(device), make_module(work).to(device)
     arms: dict[str, Callable[[], float]] = {
-        ARMS[0]: partial(time_loop, work, plain, there, device),
-        ARMS[1]: partial(time_loop, work, module, there, device),
-        ARMS[2]: partial(time_pebench, work, make_module(work), data, device),
+        ARMS[0]: lambda: time_loop(work, plain, there, device),
+        ARMS[1]: lambda: time_loop(work, module, there, device),
+        ARMS[2]: lambda: time_pebench(work, make_module(work), data, device),
     }
     seconds: dict[str, list[float]] = {arm: [] for arm in arms}
-    for _ in range(rounds):
-        for arm, block in arms.items():
-            seconds[arm].append(block())
+    for arm, block in [*arms.items()] * rounds:
+        seconds[arm].append(block())
     return seconds
 
 
@@ -304,7 +252,7 @@ def heading(arguments: Sequence[str], rounds: int, device: torch.device) -> str:
     columns = ["workload", "steps", *(f"{arm}, s" for arm in ARMS), *(f"{arm} / hand-written" for arm in ARMS[1:])]
     return (
         "# A training step of pebench and of a hand-written loop\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, pebench {environment.commit() or environment.versions()['pebench']}, {versions}; "
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; "
         f"{device.type}: {environment.device_name(device)}, {torch.get_num_threads()} threads, 32 bit.  \n"
         f"`{shlex.join(['python', 'benchmarks/throughput.py', *arguments])}`\n\n"
         f"{rounds} rounds in which the arms take turns. Seconds per step: median over the rounds. "
@@ -315,10 +263,11 @@ def heading(arguments: Sequence[str], rounds: int, device: torch.device) -> str:
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
+    names = [work.name for work in WORKLOADS]
     parser = argparse.ArgumentParser(description="Time a training step of pebench against a hand-written loop.")
-    parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--workloads", nargs="+", choices=names, default=names)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, help="timed steps of a block; by default about a few seconds' worth")
+    parser.add_argument("--steps", type=int, help="timed steps of a block; by default a few seconds' worth")
     parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--output", type=Path, help="Markdown file for the table")
@@ -334,13 +283,12 @@ def main(arguments: Sequence[str]) -> None:
     device = torch.device(options.device)
     lines = [heading(arguments, options.rounds, device)]
     print(lines[0])
-    for name in options.workloads:
-        work = WORKLOADS[name]
+    for work in [work for work in WORKLOADS if work.name in options.workloads]:
         work = replace(work, steps=options.steps or (work.steps if device.type == "cpu" else CUDA_STEPS))
         if options.quick:
             work = replace(work, depth=1, width=16, heads=2, batch=4, size=8, steps=2)
-        if disagreement(work) > 1e-4:
-            raise RuntimeError(f"{name}: the two models do not compute the same")
+        if not disagreement(work) <= 1e-4:  # nor NaN
+            raise RuntimeError(f"{work.name}: the two models do not compute the same")
         lines.append(row(work, measure(work, options.rounds, device)))
         print(lines[-1], flush=True)
     if options.output:

@@ -142,7 +142,7 @@ def test_missing_seeds_are_named() -> None:
 
 def test_one_seed_has_no_interval_and_no_verdict() -> None:
     text = render(RECORDS[-2:])
-    assert cells(text, "rope")[1:6] == ["1.9900", "1", "-0.0200", "not separable at 1 seed", "15.78"]
+    assert cells(text, "rope")[1:6] == ["1.9900", "1", "-0.0200", "no test with 1 seed", "15.78"]
 
 
 def test_lower_is_better_where_the_task_says_so() -> None:

@@ -93,7 +93,9 @@ def parser() -> argparse.ArgumentParser:
 
     report = verbs.add_parser("report", help="make tables from records")
     report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
-    report.add_argument("--format", default="markdown", metavar="FORMAT", help="markdown (default), csv or json")
+    report.add_argument(
+        "--format", default="markdown", metavar="FORMAT", help="markdown (default), overview, csv or json"
+    )
     report.add_argument("--records", type=Path, metavar="FILE", help="also write all records to one .jsonl file")
     report.set_defaults(action=report_command)
     return top
@@ -234,7 +236,9 @@ def report_command(options: argparse.Namespace) -> int:
     from pebench import export, report
     from pebench.records import read_records, write_jsonl
 
-    formats = {"markdown": report.markdown, "csv": export.to_csv, "json": export.to_json}
+    formats = {
+        "markdown": report.markdown, "overview": report.overview, "csv": export.to_csv, "json": export.to_json,
+    }  # fmt: skip
     if options.format not in formats:
         raise unknown_name("format", options.format, formats)
     records = read_records(options.source)

@@ -43,6 +43,15 @@ def markdown(records: Iterable[Record]) -> str:
     return "\n".join([head, *overviews(tables), *(_section(table) for table in tables), NOTES])
 
 
+def overview(records: Iterable[Record]) -> str:
+    """The overview alone, for a front page.
+
+    Raises:
+        UserError: As `markdown`.
+    """
+    return "\n".join(part.partition("\n\n")[2] for part in overviews(build_tables(records)))
+
+
 def overviews(tables: list[Table]) -> list[str]:
     """For tables of one tier and protocol, one grid of all: rows encodings, columns tasks.
 

@@ -134,7 +134,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: bool) -> str:
-    """What may be said: ``better``, ``worse`` or ``not separable at n seeds`` (which is not "equal").
+    """What may be said: ``better``, ``worse``, ``not separable at n seeds`` (which is not "equal"), or nothing.
 
     Args:
         difference: Of the encoding to the reference.
@@ -145,8 +145,10 @@ def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: 
         >>> verdict(Difference(0.2, 0.1, 5, 0.01), 0.04, higher_is_better=False)
         'worse'
         >>> verdict(Difference(0.2, None, 1, None), None, higher_is_better=False)
-        'not separable at 1 seed'
+        'no test with 1 seed'
     """
-    if p_adjusted is None or p_adjusted >= ALPHA:
-        return f"not separable at {difference.n} seed{'s' if difference.n != 1 else ''}"
+    if p_adjusted is None:
+        return f"no test with {difference.n} seed{'s' if difference.n != 1 else ''}"
+    if p_adjusted >= ALPHA:
+        return f"not separable at {difference.n} seeds"
     return "better" if (difference.mean > 0) == higher_is_better else "worse"

@@ -70,6 +70,22 @@ def _with_smoke(**budgets: Budget) -> dict[str, Budget]:
     return {"smoke": _smoke(next(iter(budgets.values()))), **budgets}
 
 
+def _short_texts(max_len: int) -> dict[str, Budget]:
+    data = DataConfig(max_len=max_len, vocab_size=16_384)
+    return _with_smoke(
+        core=Budget(
+            ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
+            data,
+            TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4),
+        ),
+        full=Budget(
+            ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
+            data,
+            TrainConfig(max_steps=10_000, batch_size=64, learning_rate=5e-4, evaluations=20),
+        ),
+    )
+
+
 def _vit(name: str, **rest: Any) -> Task:
     return Task(
         name=name, module="pebench.modules.vit:ViT", metric="accuracy", higher_is_better=True, unit="images", **rest
@@ -131,7 +147,7 @@ _ALL = (
             quick=Budget(
                 ModelConfig(d_model=64, num_layers=1, num_heads=2),
                 DataConfig(max_len=16, vocab_size=10),
-                TrainConfig(max_steps=1000, batch_size=64, learning_rate=3e-3, evaluations=5),
+                TrainConfig(max_steps=800, batch_size=64, learning_rate=3e-3, evaluations=5),
             )
         ),
     ),
@@ -142,18 +158,7 @@ _ALL = (
         source=sources.SST2,
         splits="validation is every tenth training example; test is the published validation split (no test labels)",
         citation="R. Socher et al., EMNLP 2013; A. Wang et al., GLUE, ICLR 2019",
-        budgets=_with_smoke(
-            core=Budget(
-                ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
-                DataConfig(max_len=64, vocab_size=16_384),
-                TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4),
-            ),
-            full=Budget(
-                ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
-                DataConfig(max_len=64, vocab_size=16_384),
-                TrainConfig(max_steps=10_000, batch_size=64, learning_rate=5e-4, evaluations=20),
-            ),
-        ),
+        budgets=_short_texts(max_len=64),
     ),
     _text(
         "text-imdb",
@@ -182,18 +187,7 @@ _ALL = (
         source=sources.AG_NEWS,
         splits=EVERY_TENTH,
         citation="X. Zhang, J. Zhao and Y. LeCun, Character-level Convolutional Networks, NeurIPS 2015",
-        budgets=_with_smoke(
-            core=Budget(
-                ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
-                DataConfig(max_len=128, vocab_size=16_384),
-                TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4),
-            ),
-            full=Budget(
-                ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
-                DataConfig(max_len=128, vocab_size=16_384),
-                TrainConfig(max_steps=10_000, batch_size=64, learning_rate=5e-4, evaluations=20),
-            ),
-        ),
+        budgets=_short_texts(max_len=128),
     ),
     _lm(
         "lm-grammar",

@@ -5,6 +5,7 @@ import urllib.error
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -68,8 +69,8 @@ class WikiText2(RunningText):
         tokenizer.train_from_iterator(data["train"]["text"], trainer)
         tensors = {}
         for name, key in (("train", "train"), ("val", "validation"), ("test", "test")):
-            lines = tokenizer.encode_batch(data[key]["text"])
-            tensors[name] = torch.tensor([token for line in lines for token in line.ids], dtype=torch.int32)
+            lines = tokenizer.encode_batch(list(data[key]["text"]))
+            tensors[name] = torch.from_numpy(np.concatenate([np.asarray(line.ids, dtype=np.int32) for line in lines]))
         # in byte-level BPE every character of a token's name stands for one byte
         sizes = [len(str(tokenizer.id_to_token(token))) for token in range(tokenizer.get_vocab_size())]
         return Prepared(tensors, {"token_bytes": sizes})

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -15,6 +16,9 @@ from pebench.data.hub import load_hub
 
 SPECIAL = ("[pad]", "[unk]")
 """Tokens 0 and 1 of every vocabulary."""
+
+CHUNK = 1000
+"""Texts encoded at a time."""
 
 
 class LabelledTexts(TensorDataModule):
@@ -80,12 +84,9 @@ class HubTexts(LabelledTexts):
         tokenizer = train_words(texts["train"], self.vocab_size)
         tensors: dict[str, Tensor] = {}
         for name, part in rows.items():
-            ids = [encoding.ids[: self.max_len] or [1] for encoding in tokenizer.encode_batch(texts[name])]
-            tensors |= {
-                f"{name}_tokens": torch.tensor([token for text in ids for token in text], dtype=torch.int32),
-                f"{name}_lengths": torch.tensor([len(text) for text in ids], dtype=torch.int32),
-                f"{name}_labels": torch.tensor(list(part["label"])),
-            }
+            tokens, lengths = encode(tokenizer, texts.pop(name), self.max_len)
+            labels = torch.tensor(list(part["label"]))
+            tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
 
 
@@ -107,6 +108,23 @@ def train_words(texts: Sequence[str], vocab_size: int) -> Any:
     trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, Tensor]:
+    """Texts end to end as token ids, and the length of each; an empty text is one unknown token.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer`.
+        texts: To encode, some at a time: the tokenizer's own objects are large.
+        max_len: Tokens kept of a text.
+    """
+    tokenizer.enable_truncation(max_len)
+    tokens, lengths = [], []
+    for start in range(0, len(texts), CHUNK):
+        ids = [encoding.ids or [1] for encoding in tokenizer.encode_batch(texts[start : start + CHUNK])]
+        tokens.append(np.concatenate([np.asarray(text, dtype=np.int32) for text in ids]))
+        lengths += [len(text) for text in ids]
+    return torch.from_numpy(np.concatenate(tokens)), torch.tensor(lengths, dtype=torch.int32)
 
 
 class IMDB(HubTexts):

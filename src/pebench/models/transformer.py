@@ -130,7 +130,7 @@ class Transformer(nn.Module):
         super().__init__()
         spec = encoding.spec
         gain = (2 * spec.num_layers) ** -0.5  # keeps the residual stream's scale over depth, as GPT-2 does
-        self.encoding = encoding
+        self.encoding, self.d_model = encoding, spec.d_model
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
             Block(spec.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, spec.causal, gain, layer)

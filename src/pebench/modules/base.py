@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import lightning
 import torch
@@ -14,6 +14,20 @@ from pebench.models.layers import initialise
 from pebench.models.transformer import Transformer
 
 
+class TrunkOptions(TypedDict, total=False):
+    """Keyword arguments that every module passes on to `SequenceModule`, which documents them."""
+
+    d_model: int
+    num_layers: int
+    num_heads: int
+    d_ff: int | None
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    warmup: float
+    seed: int
+
+
 class SequenceModule(lightning.LightningModule):
     """A trunk with one encoding, trained by AdamW with linear warm-up and cosine decay.
 
@@ -21,7 +35,7 @@ class SequenceModule(lightning.LightningModule):
 
     Args:
         encoding: A registered name, or a class that takes a spec and options.
-        encoding_args: Options of the encoding.
+        encoding_args: TrunkOptions of the encoding.
         extent: Positions per axis in training.
         causal: Whether a token sees only the past.
         d_model: Width of the residual stream.
@@ -37,20 +51,20 @@ class SequenceModule(lightning.LightningModule):
 
     def __init__(
         self,
-        *,
         encoding: EncodingLike,
         encoding_args: Mapping[str, Any] | None,
+        *,
         extent: tuple[int, ...],
         causal: bool,
-        d_model: int,
-        num_layers: int,
-        num_heads: int,
-        d_ff: int | None,
-        dropout: float,
-        learning_rate: float,
-        weight_decay: float,
-        warmup: float,
-        seed: int,
+        d_model: int = 128,
+        num_layers: int = 4,
+        num_heads: int = 4,
+        d_ff: int | None = None,
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.05,
+        warmup: float = 0.1,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         spec = EncodingSpec(d_model, num_heads, num_layers, extent, causal)

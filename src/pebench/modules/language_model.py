@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torchmetrics import MeanMetric, Metric
 
 from pebench.encodings.base import EncodingLike
 from pebench.models.layers import Linear, TokenEmbedding
-from pebench.modules.base import SequenceModule
+from pebench.modules.base import SequenceModule, TrunkOptions
 
 
 class LanguageModel(SequenceModule):
@@ -21,19 +21,11 @@ class LanguageModel(SequenceModule):
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
-        encoding_args: Options of the encoding.
+        encoding_args: TrunkOptions of the encoding.
         vocab_size: Number of tokens.
         max_len: Context in tokens.
         token_bytes: Bytes of text that each token stands for; with them bits per byte are measured too.
-        d_model: See `SequenceModule`, as for all that follow.
-        num_layers: Number of blocks.
-        num_heads: Attention heads.
-        d_ff: Width of the feed-forward layer.
-        dropout: Probability of dropping a channel.
-        learning_rate: Peak learning rate.
-        weight_decay: Of weight matrices.
-        warmup: Share of the steps.
-        seed: Decides the value of every parameter.
+        options: Size, learning rate and seed; see `SequenceModule`.
     """
 
     token_bytes: Tensor
@@ -46,23 +38,11 @@ class LanguageModel(SequenceModule):
         vocab_size: int,
         max_len: int,
         token_bytes: Sequence[int] | None = None,
-        d_model: int = 128,
-        num_layers: int = 4,
-        num_heads: int = 4,
-        d_ff: int | None = None,
-        dropout: float = 0.0,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.05,
-        warmup: float = 0.1,
-        seed: int = 0,
+        **options: Unpack[TrunkOptions],
     ) -> None:
-        super().__init__(
-            encoding=encoding, encoding_args=encoding_args, extent=(max_len,), causal=True,
-            d_model=d_model, num_layers=num_layers, num_heads=num_heads, d_ff=d_ff, dropout=dropout,
-            learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup, seed=seed,
-        )  # fmt: skip
+        super().__init__(encoding, encoding_args, extent=(max_len,), causal=True, **options)
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
-        self.head = Linear(d_model, vocab_size, gain=0.0)
+        self.head = Linear(self.trunk.d_model, vocab_size, gain=0.0)
         metrics: dict[str, Metric] = {"loss": MeanMetric(nan_strategy="error")}
         if token_bytes is not None:
             self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)

@@ -1,7 +1,7 @@
 """Image classification by a transformer over patches."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -10,7 +10,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike
 from pebench.models.layers import Linear, PatchEmbedding
-from pebench.modules.base import SequenceModule, masked_mean
+from pebench.modules.base import SequenceModule, TrunkOptions, masked_mean
 
 
 class ViT(SequenceModule):
@@ -21,20 +21,12 @@ class ViT(SequenceModule):
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
-        encoding_args: Options of the encoding.
+        encoding_args: TrunkOptions of the encoding.
         image_size: Side of the image in pixels.
         patch_size: Side of a patch in pixels; must divide ``image_size``.
         channels: Colours.
         num_classes: Classes.
-        d_model: See `SequenceModule`, as for all that follow.
-        num_layers: Number of blocks.
-        num_heads: Attention heads.
-        d_ff: Width of the feed-forward layer.
-        dropout: Probability of dropping a channel.
-        learning_rate: Peak learning rate.
-        weight_decay: Of weight matrices.
-        warmup: Share of the steps.
-        seed: Decides the value of every parameter.
+        options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
         ValueError: If the patches do not tile the image.
@@ -49,27 +41,15 @@ class ViT(SequenceModule):
         patch_size: int = 4,
         channels: int = 3,
         num_classes: int = 10,
-        d_model: int = 192,
-        num_layers: int = 6,
-        num_heads: int = 3,
-        d_ff: int | None = None,
-        dropout: float = 0.0,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.05,
-        warmup: float = 0.1,
-        seed: int = 0,
+        **options: Unpack[TrunkOptions],
     ) -> None:
         if image_size % patch_size:
             raise ValueError(f"patch_size must divide the image's side {image_size}, got {patch_size}")
         side = image_size // patch_size
-        super().__init__(
-            encoding=encoding, encoding_args=encoding_args, extent=(side, side), causal=False,
-            d_model=d_model, num_layers=num_layers, num_heads=num_heads, d_ff=d_ff, dropout=dropout,
-            learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup, seed=seed,
-        )  # fmt: skip
+        super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
         self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
-        self.head = Linear(d_model, num_classes, gain=0.0)
+        self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish({
             "loss": MeanMetric(nan_strategy="error"),
             "accuracy": MulticlassAccuracy(num_classes, average="micro", validate_args=False),

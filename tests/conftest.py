@@ -1,0 +1,54 @@
+"""What all tests share: a cache folder of their own, and the processes that a test started."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", "ignore:.*LeafSpec.*:FutureWarning")  # lightning 2.6 beside torch 2.15
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PEBENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.delenv("PEBENCH_DATA_DIR", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session")
+def descendants() -> Callable[[int], set[int]]:
+    """A function that finds the living processes below one, from what Linux tells."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("needs /proc")
+
+    def parents() -> Iterator[tuple[int, int]]:
+        for entry in os.listdir("/proc"):
+            if entry.isdigit() and (found := parent_of(int(entry))) is not None:
+                yield int(entry), found
+
+    def find(root: int) -> set[int]:
+        family, tree = {root}, list(parents())
+        while more := {pid for pid, parent in tree if parent in family} - family:
+            family |= more
+        return family - {root}
+
+    return find
+
+
+def parent_of(pid: int) -> int | None:
+    """The process that `pid` is a child of; None if `pid` is gone, or dead and not yet waited for."""
+    try:
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state in "ZX" else int(parent)
+
+
+@pytest.fixture(scope="session")
+def alive() -> Callable[[set[int]], set[int]]:
+    """A function that says which of some processes are still there."""
+    return lambda pids: {pid for pid in pids if parent_of(pid) is not None}

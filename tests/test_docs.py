@@ -1,0 +1,66 @@
+"""What README and results/ say is what the code does: pages equal their records, commands and examples run."""
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pebench.cli import make_plan, parser
+from pebench.records import read_records
+from pebench.registry import encoding_cards
+from pebench.report import markdown, overview
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "results").glob("*.jsonl"))
+
+
+def code(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
+def test_a_published_page_is_made_of_its_records(records: Path) -> None:
+    assert records.with_suffix(".md").read_text(encoding="utf-8") == markdown(read_records(records))
+
+
+def test_the_readme_shows_the_published_overview() -> None:
+    shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", README, re.DOTALL)
+    assert shown is not None
+    assert shown[1] == overview(read_records(ROOT / "results" / "core.jsonl"))
+
+
+def test_the_readme_names_every_encoding() -> None:
+    named = re.findall(r"^\| `([\w-]+)` \| (?:the input|queries|attention|nothing)", README, re.MULTILINE)
+    assert sorted(named) == sorted(encoding_cards())
+
+
+@pytest.mark.parametrize(
+    "line", [line.partition("#")[0].strip() for block in code("bash") for line in block.splitlines()]
+)
+def test_every_command_of_the_readme_parses(line: str) -> None:
+    if line.startswith("pebench"):
+        options = parser().parse_args(shlex.split(line)[1:])
+        if "task" in options:
+            assert make_plan(options)
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (snippet,) = code("python")
+    names: dict[str, object] = {}
+    exec(compile(snippet.replace("max_steps=100", "max_steps=2"), "README.md", "exec"), names)
+    assert names["model"].trainer.global_step == 2  # type: ignore[attr-defined]
+
+
+def test_the_example_runs_in_a_trainer_of_its_own() -> None:
+    accuracies = runpy.run_path(str(ROOT / "examples" / "own_trainer.py"))["main"](max_steps=2)
+    assert set(accuracies) == {"rope", "RowEncoding"}
+    assert all(0 <= accuracy <= 1 for accuracy in accuracies.values())
+
+
+def test_the_readme_lists_every_source_file() -> None:
+    source = ROOT / "src" / "pebench"
+    files = {path.name for path in source.glob("*.py") if not path.name.startswith("_")}
+    assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}

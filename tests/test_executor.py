@@ -1,0 +1,219 @@
+"""Runs in processes of their own: one that fails or dies leaves a record, and the others do not notice."""
+
+import io
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pebench.config import Options, RunConfig
+from pebench.display import Display
+from pebench.errors import UserError
+from pebench.executor import LOG, execute, failed_record
+from pebench.records import Record, find_record, read_records
+from pebench.runner import run
+from pebench.tasks import configure
+
+
+def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig:
+    return configure(task, encoding, seed, "smoke", {f"train.{name}": value for name, value in settings.items()})
+
+
+HEALTHY = [smoke("vit-digits", "add"), smoke("text-order", "rope"), smoke("lm-grammar", "learned")]
+DIVERGES = smoke("vit-digits", "add", learning_rate=1e30, max_steps=60, evaluations=1)
+RAISES = smoke("vit-digits", "none", precision="nonsense")
+ENDLESS = smoke("vit-digits", "rope", max_steps=10**7, evaluations=1)
+PLAN = [HEALTHY[0], RAISES, ENDLESS, DIVERGES, *HEALTHY[1:]]
+
+
+def options(out: Path) -> Options:
+    return Options(out, device="cpu", threads=1)
+
+
+def process_of(config: RunConfig, out: Path) -> int | None:
+    """The process that writes a run's log."""
+    for process in multiprocessing.active_children():
+        if Path(f"/proc/{process.pid}/fd/1").resolve() == out / config.directory / LOG:
+            return process.pid
+    return None
+
+
+class Killer(Display):
+    """A display that kills the endless run as soon as it is heard of."""
+
+    def __init__(self, plan: list[RunConfig], out: Path) -> None:
+        super().__init__(plan, Console(file=io.StringIO(), width=80))
+        self.out = out
+
+    def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
+        super().progress(config, step, metrics)
+        if config == ENDLESS and (pid := process_of(config, self.out)):
+            os.kill(pid, signal.SIGKILL)
+
+
+@dataclass
+class Outcome:
+    out: Path
+    lines: list[str]
+    left: list[Any]
+
+    def record(self, config: RunConfig) -> Record:
+        found = find_record(config, self.out)
+        assert found is not None
+        return found
+
+
+def executed(plan: list[RunConfig], out: Path, jobs: int) -> Outcome:
+    display = Killer(plan, out)
+    with display:
+        execute(plan, options(out), jobs, display)
+    return Outcome(out, display.console.file.getvalue().splitlines(), multiprocessing.active_children())
+
+
+linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds processes by /proc")
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return executed(PLAN, tmp_path_factory.mktemp("mixed").resolve(), jobs=2)
+
+
+@linux
+def test_every_run_leaves_a_record_and_no_process(mixed: Outcome) -> None:
+    assert {record.config.key for record in read_records(mixed.out)} == {config.key for config in PLAN}
+    assert [record.config.key for record in map(mixed.record, PLAN) if record.ok] == [c.key for c in HEALTHY]
+    assert mixed.left == []
+
+
+@linux
+def test_a_run_that_raises_leaves_its_reason_and_the_end_of_its_log(mixed: Outcome) -> None:
+    record = mixed.record(RAISES)
+    assert record.error["reason"].startswith("ValueError: Precision 'nonsense' is invalid")
+    assert "Traceback (most recent call last)" in record.error["log"]
+    assert len(record.error["log"].splitlines()) <= 20
+    assert 0 < record.duration_s < 600
+
+
+@linux
+def test_a_run_that_diverges_leaves_its_step(mixed: Outcome) -> None:
+    assert mixed.record(DIVERGES).error["reason"] == "DivergedError: the loss is nan at step 25"
+
+
+@linux
+def test_a_run_that_is_killed_leaves_the_signal(mixed: Outcome) -> None:
+    record = mixed.record(ENDLESS)
+    assert record.error["reason"] == "killed by signal 9"
+    assert not record.metrics
+
+
+@linux
+def test_every_run_has_one_line(mixed: Outcome) -> None:
+    lines = [line for line in mixed.lines if line.startswith("[")]
+    assert [line.split("]")[0] for line in lines] == [f"[{n}/6" for n in range(1, 7)]
+    assert sum("FAILED: " in line for line in lines) == 3
+    assert next(line for line in lines if "text-order rope seed 0: test accuracy " in line)
+    others = [line for line in mixed.lines if not line.startswith("[")]
+    assert all(line.startswith("preparing the data of ") for line in others)  # a long reason is not wrapped
+
+
+@linux
+def test_what_a_run_prints_goes_to_its_log_alone(mixed: Outcome) -> None:
+    assert "Precision 'nonsense'" in (mixed.out / RAISES.directory / LOG).read_text(encoding="utf-8")
+    assert not any("Traceback" in line for line in mixed.lines)
+
+
+@linux
+def test_a_log_is_no_program(mixed: Outcome) -> None:
+    assert not (mixed.out / RAISES.directory / LOG).stat().st_mode & 0o111
+
+
+@linux
+def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path: Path) -> None:
+    other = executed(HEALTHY[::-1], tmp_path.resolve(), jobs=1)
+    for config in HEALTHY:
+        first, second = mixed.record(config), other.record(config)
+        assert (first.metrics, first.curve) == (second.metrics, second.curve)
+        assert first.dataset == second.dataset
+    assert run(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
+
+
+@linux
+def test_a_failed_run_can_be_done_again(mixed: Outcome, tmp_path: Path) -> None:
+    config = HEALTHY[0]
+    failed_record(config, tmp_path, "the power failed", 1.0)
+    assert executed([config], tmp_path.resolve(), jobs=1).record(config).metrics == mixed.record(config).metrics
+
+
+def test_what_cannot_work_is_told_at_once_and_all_of_it(tmp_path: Path) -> None:
+    names = ("none", "add", "rope")
+    plan = [configure("vit-digits", name, 0, "smoke", {"model.d_model": 30}) for name in names]
+    with pytest.raises(UserError) as caught:
+        executed(plan, tmp_path, jobs=2)
+    problems = str(caught.value).splitlines()
+    assert [problem.split(": ")[0] for problem in problems] == ["vit-digits with add", "vit-digits with rope"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_option_of_the_wrong_type_is_the_users_error(tmp_path: Path) -> None:
+    plan = [configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": "many"})]
+    with pytest.raises(UserError, match="d_p") as caught:
+        executed(plan, tmp_path, jobs=1)
+    assert "Traceback" not in str(caught.value)
+
+
+def test_a_failed_record_holds_the_last_lines_of_the_log(tmp_path: Path) -> None:
+    folder = tmp_path / HEALTHY[0].directory
+    folder.mkdir(parents=True)
+    (folder / LOG).write_bytes(b"\xff\n" + b"".join(b"line %d\n" % n for n in range(100)))
+    record = failed_record(HEALTHY[0], tmp_path, "no reason", 1.0)
+    assert record.error["log"].splitlines() == [f"line {n}" for n in range(80, 100)]
+    assert find_record(HEALTHY[0], tmp_path) == record
+
+
+@linux
+def test_nothing_survives_a_parent_that_is_killed(
+    tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
+) -> None:
+    command = [
+        "run",
+        "--task",
+        "vit-digits",
+        "--pe",
+        "none",
+        "--pe",
+        "add",
+        "--tier",
+        "smoke",
+        "--seed",
+        "0",
+        "--jobs",
+        "2",
+        "--device",
+        "cpu",
+    ]
+    command += ["--set", "train.max_steps=10000000", "--set", "train.evaluations=1", "--out", str(tmp_path)]
+    with subprocess.Popen([sys.executable, "-m", "pebench", *command], stdout=subprocess.DEVNULL) as parent:
+        try:
+            wait_for(lambda: len([*tmp_path.rglob("events.*")]) == 2, 240)
+            family = descendants(parent.pid)
+            assert len(family) >= 3  # the server and two runs
+        finally:
+            parent.kill()
+    wait_for(lambda: not alive(family), 5)
+    assert not [*tmp_path.rglob("record.json")]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"nothing happened within {seconds} s"
+        time.sleep(0.05)

@@ -1,0 +1,384 @@
+"""One run: what its record says, that it repeats bit by bit, and that nothing leaks from test to training."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import lightning
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench import __version__
+from pebench.callbacks import DivergedError, FiniteLoss, Stopwatch
+from pebench.config import Options, RunConfig
+from pebench.data import datamodule_of
+from pebench.data.images import Images
+from pebench.modules import TextClassifier, ViT
+from pebench.modules.base import SequenceModule
+from pebench.records import Record, find_record, read_records
+from pebench.registry import encoding_cards
+from pebench.runner import build, count, flops_per_sample, run
+from pebench.tasks import configure
+
+EMBEDDED = ("vit-digits", "text-order", "lm-grammar")
+LOGGED = {"train.max_steps": 12, "train.evaluations": 3}
+
+
+def smoke(task: str = "vit-digits", encoding: str = "add", seed: int = 0, **settings: Any) -> RunConfig:
+    """A run of seconds; ``max_steps=3`` stands for ``train.max_steps=3``."""
+    return configure(task, encoding, seed, "smoke", {f"train.{name}": value for name, value in settings.items()})
+
+
+def options(out: Path) -> Options:
+    return Options(out, device="cpu", threads=1)
+
+
+def outcome(config: RunConfig, out: Path) -> tuple[Any, ...]:
+    """What must repeat."""
+    record = run(config, options(out))
+    return record.metrics, record.curve, record.parameters, record.flops_per_sample, record.dataset
+
+
+def event_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("events.out.tfevents.*"))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module", params=EMBEDDED)
+def record(request: pytest.FixtureRequest, out: Path) -> Record:
+    return run(configure(request.param, "learned", 1, "smoke", LOGGED), options(out))
+
+
+@pytest.fixture(scope="module")
+def folder(record: Record, out: Path) -> Path:
+    return out / record.config.directory
+
+
+@pytest.fixture(scope="module")
+def events(folder: Path) -> EventAccumulator:
+    return EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in nested plain values."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from numbers(item)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def test_a_record_has_every_field(record: Record, out: Path) -> None:
+    absent = {f.name for f in fields(Record) if getattr(record, f.name) in (None, {}, [], "")}
+    assert absent == {"error"}
+    assert record.ok
+    assert all(math.isfinite(number) for number in numbers(record.to_dict()))
+    assert find_record(record.config, out) == record
+
+
+def test_a_record_has_validation_and_test_metrics(record: Record) -> None:
+    names = {"loss", "perplexity", "bits_per_byte"} if "lm" in record.config.task else {"loss", "accuracy"}
+    assert set(record.metrics) == {"best_step", *(f"{split}/{name}" for split in ("val", "test") for name in names)}
+
+
+def test_a_curve_has_a_point_for_each_evaluation(record: Record) -> None:
+    assert [point["step"] for point in record.curve] == [4, 8, 12]
+    assert all({"val/loss", "train/loss"} <= set(point) for point in record.curve)
+
+
+def test_the_validation_metrics_are_those_of_the_best_point(record: Record) -> None:
+    best = min(record.curve, key=lambda point: point["val/loss"])
+    assert record.metrics["best_step"] == best["step"]
+    chosen = {name: value for name, value in record.metrics.items() if name.startswith("val/")}
+    assert chosen == {name: value for name, value in best.items() if name.startswith("val/")}
+
+
+def test_costs_are_of_a_likely_size(record: Record) -> None:
+    assert 0.05 < record.peak_memory_gib < 16
+    assert 0.01 < record.duration_s < 600
+    assert 10 < record.throughput < 1e6
+    assert record.throughput * record.duration_s > record.config.train.batch_size
+
+
+def test_the_data_are_named_by_content_and_size(record: Record) -> None:
+    assert re.fullmatch("[0-9a-f]{64}", record.dataset["fingerprint"])
+    assert set(record.dataset["sizes"]) == {"train", "val", "test"}
+    assert (record.dataset["padding"] is not None) == (record.config.task == "text-order")
+
+
+def test_the_environment_is_described(record: Record) -> None:
+    environment = record.environment
+    versions = {"python", "pebench", "torch", "torchvision", "lightning", "torchmetrics", "datasets", "numpy"}
+    assert versions <= set(environment["versions"])
+    assert environment["versions"]["torch"] == torch.__version__
+    assert environment["versions"]["pebench"] == __version__
+    assert environment["device"].startswith("cpu: ")
+    assert (environment["threads"], environment["precision"], environment["attention"]) == (1, "32-true", "sdpa")
+    assert environment["commit"] is None or re.fullmatch(r"[0-9a-f]{10,}(\+changes)?", environment["commit"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record.started)
+
+
+def widths(config: RunConfig) -> tuple[int, int, int, int]:
+    """Channels, layers, tokens in a sequence, and what the head gives out."""
+    length, classes = {"vit-digits": (16, 10), "text-order": (16, 3), "lm-grammar": (64, 35)}[config.task]
+    return config.model.d_model, config.model.num_layers, length, classes
+
+
+def test_parameters_equal_a_count_by_hand(record: Record) -> None:
+    d, layers, length, classes = widths(record.config)
+    block = 2 * 2 * d + (3 * d * d + 3 * d) + (d * d + d) + (4 * d * d + 4 * d) + (4 * d * d + d)
+    inputs = {"vit-digits": 4 * d + d, "text-order": 10 * d, "lm-grammar": classes * d}[record.config.task]
+    assert record.parameters["encoding"] == length * d  # learned: a vector for every position
+    head = classes * d + classes
+    assert record.parameters["total"] == length * d + inputs + layers * block + 2 * d + head
+
+
+@pytest.mark.parametrize("task", EMBEDDED)
+def test_flops_equal_a_count_by_hand(task: str) -> None:
+    settings = {"model.d_model": 32, "model.num_layers": 3, "train.batch_size": 4}
+    config = configure(task, "none", 0, "smoke", settings)
+    data = datamodule_of(config)
+    module = build(config, data)
+    d, layers, length, classes = widths(config)
+    if task == "text-order":  # as long as the first two texts of the first batch
+        length = next(iter(data.train_dataloader()))[0].shape[1]
+    blocks = layers * length * (2 * 12 * d * d + 4 * length * d)
+    patches = length * 2 * 4 * d if task == "vit-digits" else 0
+    head = 2 * d * classes * (length if task == "lm-grammar" else 1)
+    assert flops_per_sample(module, data) == 3 * (blocks + head) + 2 * patches  # no gradient of the pixels
+
+
+def test_counting_flops_leaves_the_model_as_it_was() -> None:
+    config = smoke("lm-grammar", "alibi")
+    data = datamodule_of(config)
+    module, untouched = build(config, data), build(config, data)
+    flops_per_sample(module, data)
+    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), untouched.parameters(), strict=True))
+    assert all(parameter.grad is None or not parameter.grad.any() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("task", EMBEDDED)
+def test_flops_do_not_depend_on_the_seed(task: str) -> None:
+    configs = [smoke(task, seed=seed) for seed in range(5)]
+    assert len({flops_per_sample(build(c, d), d) for c in configs for d in [datamodule_of(c)]}) == 1
+
+
+def test_every_parameter_is_counted_once() -> None:
+    linear = nn.Linear(3, 2)
+    linear.bias.requires_grad_(False)
+    assert count(nn.ModuleList([linear, linear])) == 6
+
+
+@pytest.mark.parametrize("task", EMBEDDED)
+def test_a_seed_repeats_bit_by_bit_and_another_differs(task: str, tmp_path: Path) -> None:
+    config = replace(smoke(task, max_steps=6, evaluations=2), model=replace(smoke().model, dropout=0.2))
+    first = outcome(config, tmp_path / "a")
+    torch.rand(17)  # whatever else the process does
+    assert outcome(config, tmp_path / "b") == first
+    assert outcome(replace(config, seed=1), tmp_path / "c")[0]["test/loss"] != first[0]["test/loss"]
+
+
+def test_the_weights_tested_are_those_that_validation_chose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[tuple[str, int], Tensor] = {}
+    update = ViT.update
+
+    def worse_and_worse(self: ViT, batch: Any, stage: str) -> None:
+        update(self, batch, stage)
+        seen[stage, self.global_step] = self.head.weight.clone()
+        if stage == "val":
+            self.metrics["val/loss"].update(torch.tensor(1e3 * self.global_step))
+
+    monkeypatch.setattr(ViT, "update", worse_and_worse)
+    record = run(smoke(max_steps=9, evaluations=3), options(tmp_path))
+    tested = next(weight for (stage, _), weight in seen.items() if stage == "test")
+    assert record.metrics["best_step"] == 3
+    assert torch.equal(tested, seen["val", 3])
+    assert not torch.equal(tested, seen["val", 9])
+
+
+def test_test_data_are_not_touched_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touched = []
+
+    def spy(cls: type, name: str) -> None:
+        real = getattr(cls, name)
+
+        def wrapped(self: Any, *arguments: Any) -> Any:
+            if arguments in ((), ("test",)) and self.trainer is not None:
+                touched.append((name, self.trainer.state.fn.value))
+            return real(self, *arguments)
+
+        monkeypatch.setattr(cls, name, wrapped)
+
+    spy(Images, "split")
+    spy(Images, "test_dataloader")
+    run(smoke(), options(tmp_path))
+    assert ("test_dataloader", "test") in touched
+    assert {stage for _, stage in touched} == {"test"}
+
+
+@pytest.mark.parametrize("cls", [ViT, TextClassifier])
+def test_every_encoding_sees_the_same_batches_and_drops_the_same_channels(
+    cls: type[SequenceModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Tensor] = []
+    step = SequenceModule.training_step
+
+    def forward(self: nn.Dropout, x: Tensor) -> Tensor:
+        mask = F.dropout(torch.ones_like(x), self.p, self.training)
+        seen.append(mask)
+        return x * mask
+
+    def training_step(self: SequenceModule, batch: Any, batch_idx: int) -> Tensor:
+        if self.global_step == 0:
+            seen.clear()  # what counting FLOPs has dropped
+        seen.extend(part.clone() for part in batch)
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(nn.Dropout, "forward", forward)
+    monkeypatch.setattr(SequenceModule, "training_step", training_step)
+    task, first = "vit-digits" if cls is ViT else "text-order", None
+    for name in encoding_cards():
+        config = smoke(task, name)
+        run(replace(config, model=replace(config.model, dropout=0.5)), options(tmp_path))
+        first = first or list(seen)
+        assert len(seen) > 8
+        assert all(torch.equal(a, b) for a, b in zip(seen, first, strict=True)), name
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_ends_the_run_soon(
+    value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, loss = [], ViT.loss
+
+    def broken(self: ViT, batch: Any) -> Tensor:
+        steps.append(self.global_step)
+        return loss(self, batch) * (value if self.global_step >= 30 else 1)
+
+    monkeypatch.setattr(ViT, "loss", broken)
+    config = smoke(max_steps=1000, evaluations=1)
+    with pytest.raises(DivergedError, match=r"the loss is (nan|inf) at step \d+"):
+        run(config, options(tmp_path))
+    assert max(steps) < 30 + 50
+    assert find_record(config, tmp_path) is None
+
+
+def test_a_model_that_diverged_before_the_first_look_leaves_no_record(tmp_path: Path) -> None:
+    config = smoke(learning_rate=1e30, max_steps=6, evaluations=1)
+    with pytest.raises((DivergedError, RuntimeError, ValueError)):
+        run(config, options(tmp_path))
+    assert find_record(config, tmp_path) is None
+
+
+def test_the_loss_is_looked_at_every_so_many_steps() -> None:
+    watch, nan = FiniteLoss(), torch.tensor(math.nan)
+    watch.on_train_batch_end(SimpleNamespace(global_step=24), None, {"loss": nan}, None, 23)
+    watch.on_train_batch_end(SimpleNamespace(global_step=25), None, {"loss": torch.ones(())}, None, 24)
+    for outputs in (nan, {"loss": nan}):
+        with pytest.raises(DivergedError):
+            watch.on_train_batch_end(SimpleNamespace(global_step=50), None, outputs, None, 49)
+
+
+def test_the_stopwatch_counts_neither_warm_up_nor_validation(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, watch = [0.0], Stopwatch()
+    monkeypatch.setattr("pebench.callbacks.time.perf_counter", lambda: clock[0])
+    trainer = SimpleNamespace(global_step=0, max_steps=10, state=SimpleNamespace(fn="fit"))
+    for step in range(1, 11):
+        clock[0] += 100 if step <= 3 else 1
+        trainer.global_step = step
+        watch.on_train_batch_end(trainer, None, None, None, step - 1)
+        if step % 5 == 0:
+            watch.on_validation_start(trainer, None)
+            clock[0] += 1000
+            watch.on_validation_end(trainer, None)
+    watch.on_train_end(trainer, None)
+    assert (watch.seconds, watch.steps) == (7, 7)
+
+
+def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:
+    told = []
+    run(smoke(max_steps=20, evaluations=2), options(tmp_path), lambda step, metrics: told.append((step, metrics)))
+    steps = [step for step, _ in told]
+    assert steps == sorted(steps)
+    assert set(steps) == {*range(2, 21, 2)}
+    assert "val/accuracy" in told[-1][1]
+
+
+def test_success_leaves_no_checkpoints(folder: Path) -> None:
+    assert not (folder / "checkpoints").exists()
+    assert {path.name.split(".")[0] for path in folder.iterdir()} == {"record", "events", "hparams"}
+
+
+def test_a_run_over_an_unfinished_one_leaves_the_files_of_one_run(tmp_path: Path) -> None:
+    config = smoke()
+    folder = tmp_path / config.directory
+    run(config, options(tmp_path))
+    files = len(event_files(folder))
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "best.ckpt").write_bytes(b"half")
+    (folder / ".record-half").write_bytes(b"{")
+    run(config, options(tmp_path))
+    assert len(event_files(folder)) == files
+    assert not [*folder.glob(".record-*"), *folder.glob("checkpoints")]
+    points = Counter((tag, point.step) for tag, point in scalars(folder) if tag != "epoch")
+    assert set(points.values()) == {1}
+
+
+def scalars(folder: Path) -> list[tuple[str, Any]]:
+    found = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    return [(tag, point) for tag in found.Tags()["scalars"] for point in found.Scalars(tag)]
+
+
+def test_tensorboard_shows_the_curve_of_the_record(record: Record, events: EventAccumulator) -> None:
+    for name in (name for name in record.metrics if name.startswith("val/")):
+        points = events.Scalars(name)
+        assert [point.step for point in points] == [point["step"] - 1 for point in record.curve]  # Lightning's count
+        assert [point.value for point in points] == pytest.approx([point[name] for point in record.curve], rel=1e-6)
+
+
+def test_tensorboard_shows_the_test_metrics_of_the_record(record: Record, events: EventAccumulator) -> None:
+    for name in (name for name in record.metrics if name.startswith("test/")):
+        values = [point.value for point in events.Scalars(name)]
+        assert values == pytest.approx([record.metrics[name]] * len(values), rel=1e-6)
+        assert values
+
+
+def test_tensorboard_has_one_row_of_hyperparameters(record: Record, folder: Path) -> None:
+    values = [value for path in event_files(folder) for event in EventFileLoader(str(path)).Load()
+              for value in event.summary.value]  # fmt: skip
+    tags = Counter(value.tag for value in values)
+    assert tags["_hparams_/session_start_info"] == 1
+    assert "hp_metric" not in tags
+    start = next(value for value in values if value.tag == "_hparams_/session_start_info")
+    content = start.metadata.plugin_data.content
+    assert all(text.encode() in content for text in ("encoding", record.config.encoding, record.config.task, "smoke"))
+
+
+def test_a_folder_of_runs_is_read_as_records(record: Record, out: Path) -> None:
+    assert record in read_records(out)
+
+
+def test_a_model_of_a_run_serves_a_trainer_of_ones_own(tmp_path: Path) -> None:
+    config = smoke("text-order", "rope")
+    data = datamodule_of(config)
+    trainer = lightning.Trainer(
+        default_root_dir=tmp_path, max_steps=2, accelerator="cpu", limit_val_batches=1, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    trainer.fit(build(config, data), datamodule=data)
+    assert trainer.global_step == 2

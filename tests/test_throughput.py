@@ -1,0 +1,50 @@
+"""The throughput benchmark: are its two models one, and does it write its table?"""
+
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
+FILE = Path(__file__).parents[1] / "benchmarks" / "throughput.py"
+
+
+@pytest.fixture(scope="module")
+def throughput() -> dict:
+    return runpy.run_path(str(FILE), run_name="throughput")
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_hand_written_model_is_the_same_model(throughput, number):
+    work = replace(throughput["WORKLOADS"][number], depth=2, batch=2)
+    assert throughput["disagreement"](work) < 1e-4
+
+
+def test_a_different_model_is_noticed(throughput, monkeypatch):
+    work = replace(throughput["WORKLOADS"][0], depth=1, batch=2)
+    sinusoid = throughput["sinusoid"]
+    monkeypatch.setitem(throughput["disagreement"].__globals__, "sinusoid", lambda *where: -sinusoid(*where))
+    assert throughput["disagreement"](work) > 1e-2
+
+
+def test_both_loops_train_and_the_table_is_written(throughput, tmp_path, capsys):
+    output = tmp_path / "throughput.md"
+    threads = torch.get_num_threads()
+    throughput["main"](["--workloads", "W2c", "--rounds", "2", "--quick", "--device", "cpu", "--output", str(output)])
+    assert torch.get_num_threads() == threads
+    text = output.read_text()
+    assert text == capsys.readouterr().out
+    head, rule, line = text.strip().splitlines()[-3:]
+    assert head.count("|") == rule.count("|") == line.count("|")
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    assert cells[:2] == ["W2c", "2"]
+    assert all(float(cell) > 0 for cell in cells[2:5])
+    for cell in cells[5:]:
+        middle, least, _, most = cell.replace("(", "").replace(")", "").split()
+        assert float(least) <= float(middle) <= float(most)
+
+
+def test_it_is_no_suite():
+    assert "SUITE =" not in FILE.read_text()
