@@ -78,7 +78,7 @@ def test_holm_leaves_out_what_was_not_tested_and_stops_at_one() -> None:
         (-0.1, 0.0, True, "worse"),
         (-0.1, 0.0, False, "better"),
         (0.1, 0.05, True, "not separable at 5 seeds"),
-        (0.1, None, True, "not separable at 5 seeds"),
+        (0.1, None, True, "no test with 5 seeds"),
     ],
 )
 def test_the_verdict_follows_the_direction_of_the_metric(mean: float, p: float, higher: bool, expected: str) -> None:
