@@ -222,7 +222,7 @@ def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], dev
 
 def measure(work: Workload, rounds: int, device: torch.device) -> dict[str, list[float]]:
     """Seconds per step of every arm in every round."""
-    tensors = make_tensors(work, min(45_000, work.batch * max(64, WARM_UP + work.steps)))  # CIFAR-10 has 45,000
+    tensors = make_tensors(work, min(45_000, work.batch * max(64, 2 * work.steps)))  # CIFAR-10 has 45,000
     data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.text else Rows(*tensors)
     there = tuple(tensor.to(device) for tensor in tensors)
     plain, module = PlainTransformer(work).to(device), make_module(work).to(device)

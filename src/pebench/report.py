@@ -214,7 +214,9 @@ def _grid(table: Table, width: int) -> Any:
     from rich.text import Text
 
     columns = _columns(table)
-    columns["Verdict"] = [verdict.partition(" at ")[0].partition(" with ")[0] for verdict in columns["Verdict"]]  # n has its own column
+    columns["Verdict"] = [
+        verdict.partition(" at ")[0].partition(" with ")[0] for verdict in columns["Verdict"]
+    ]  # n has its own column
     shown: list[str] = []
     width += 2  # there is no gap after the last column
     for name, cells in columns.items():

@@ -29,6 +29,15 @@ from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
 
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch  # isort: skip
 
+NOT_NEWS = (
+    ".*does not have many workers.*",  # the data is in memory
+    ".*GPU available but not used.*",
+    ".*exists and is not empty.*",
+    ".*smaller than the logging interval.*",
+    ".*LeafSpec.*",  # lightning 2.6 beside torch 2.15
+)
+"""Warnings of Lightning's that mean nothing here."""
+
 Progress = Callable[[int, Mapping[str, float]], None]
 
 
@@ -117,7 +126,7 @@ def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
 def make_trainer(config: RunConfig, options: Options, folder: Path, callbacks: list[Any]) -> lightning.Trainer:
     """A Lightning Trainer for one run, silent but for TensorBoard."""
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
-    for message in (".*does not have many workers.*", ".*GPU available but not used.*", ".*exists and is not empty.*"):
+    for message in NOT_NEWS:
         warnings.filterwarnings("ignore", message)
     train = config.train
     return lightning.Trainer(

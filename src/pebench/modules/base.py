@@ -98,7 +98,7 @@ class SequenceModule(lightning.LightningModule):
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """One step; the loss is logged as often as the trainer logs, not more."""
         loss = self.loss(batch)
-        if self.global_step % int(self.trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
+        if (self.global_step + 1) % int(self.trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.log("train/loss", loss, batch_size=1)
         return loss
 
