@@ -1,11 +1,16 @@
 """What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
 
+import math
+import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import Tensor
 
 from pebench.streams import stream
@@ -36,25 +41,36 @@ class Curve(Callback):
         on_progress: Called at every log and every validation with the step and the metrics known by then.
 
     Attributes:
-        points: One mapping per validation, each with its ``step``.
+        points: One mapping per validation, each with its ``step`` and the loss of the latest logged step.
+        train_loss: Of that step, in nats.
     """
 
     def __init__(self, on_progress: Callable[[int, Mapping[str, float]], None]) -> None:
         self.on_progress = on_progress
         self.points: list[dict[str, float]] = []
+        self.train_loss = math.nan
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Tell of progress a few times a run."""
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
+            self.train_loss = float(outputs["loss"])
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Keep a point."""
-        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        self.points.append({"step": trainer.global_step, **metrics})
+        metrics = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
+        self.points.append({"step": trainer.global_step, "train/loss": self.train_loss, **metrics})
         self.on_progress(trainer.global_step, self.points[-1])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The points, for a checkpoint."""
+        return {"points": self.points, "train_loss": self.train_loss}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.points, self.train_loss = list(state_dict["points"]), state_dict["train_loss"]
 
 
 class Stopwatch(Callback):
@@ -63,12 +79,14 @@ class Stopwatch(Callback):
     Attributes:
         seconds: Training time measured.
         steps: Steps in it.
+        earlier: Wall-clock time of the attempts that this one resumes, in seconds.
     """
 
     WARM_UP = 3
 
     def __init__(self) -> None:
-        self.seconds, self.steps = 0.0, 0
+        self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
+        self._born = time.perf_counter()
         self._since: float | None = None
 
     def on_train_batch_end(
@@ -100,6 +118,21 @@ class Stopwatch(Callback):
         if trainer.state.fn == "fit" and trainer.global_step >= self.WARM_UP:
             self._since = time.perf_counter()
 
+    def state_dict(self) -> dict[str, Any]:
+        """Time so far, for a checkpoint."""
+        running = time.perf_counter() - self._since if self._since is not None else 0.0
+        return {"seconds": self.seconds + running, "steps": self.steps, "wall": self.wall}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
+        self.earlier = state_dict["wall"]
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the run began, without those between an interruption and its resumption."""
+        return self.earlier + time.perf_counter() - self._born
+
 
 class DivergedError(Exception):
     """The loss is no longer a number."""
@@ -121,3 +154,70 @@ class FiniteLoss(Callback):
         loss = outputs["loss"] if isinstance(outputs, Mapping) else outputs
         if trainer.global_step % self.EVERY == 0 and isinstance(loss, Tensor) and not bool(loss.isfinite()):
             raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
+
+
+class InterruptedRunError(Exception):
+    """The run was asked to stop; it can be resumed."""
+
+
+class Resumable(Checkpoint):
+    """Keeps the whole state of training after every validation, and stops when asked.
+
+    Asked to stop, it saves at the end of the step, unless a validation is due there: then, as in the middle
+    of a validation or test, the run resumes from the validation before.
+
+    Args:
+        path: Of the checkpoint.
+        stop: Says whether to stop.
+    """
+
+    def __init__(self, path: Path, stop: Callable[[], bool]) -> None:
+        self.path, self.stop = path, stop
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Stop if asked, with a checkpoint.
+
+        Raises:
+            InterruptedRunError: If asked to stop.
+        """
+        if self.stop():
+            if trainer.global_step % int(trainer.val_check_interval or 1):
+                trainer.save_checkpoint(self.path)
+            raise InterruptedRunError(f"stopped at step {trainer.global_step}")
+
+    def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
+        """Keep the state."""
+        if trainer.state.fn == "fit":
+            trainer.save_checkpoint(self.path)
+
+    def on_validation_batch_end(self, *_: Any) -> None:
+        """Stop if asked."""
+        self._check()
+
+    def on_test_batch_end(self, *_: Any) -> None:
+        """Stop if asked."""
+        self._check()
+
+    def _check(self) -> None:
+        if self.stop():
+            raise InterruptedRunError("stopped while evaluating")
+
+
+class DurableCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint beside its place, then moves it there: it is whole or it is the one before.
+
+    Lightning writes to the temporary folder and copies, which a full disk or a power cut can break off.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        """Write, make sure that it is on the disk, and move."""
+        place = Path(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f".{place.name}.part")
+        with temporary.open("wb") as file:
+            torch.save(checkpoint, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, place)

@@ -25,6 +25,8 @@ from pebench.records import Record, find_record, write_record
 
 LOG = "log.txt"
 LOG_LINES = 20
+GRACE_S = 4.0
+"""How long interrupted runs have to save a checkpoint, in seconds."""
 
 
 def execute(plan: Sequence[RunConfig], options: Options, jobs: int, display: Display) -> None:
@@ -52,6 +54,19 @@ def execute(plan: Sequence[RunConfig], options: Options, jobs: int, display: Dis
                     continue
                 running.remove(one)
                 display.finished(one.conclude(options.out))
+    finally:
+        _stop(running)
+
+
+def _stop(running: Sequence["_Running"]) -> None:
+    """Let runs save where they are, for a few seconds, and end what is left."""
+    try:
+        for one in running:
+            with contextlib.suppress(OSError):
+                one.connection.send("stop")
+        deadline = time.monotonic() + GRACE_S
+        for one in running:
+            one.process.join(max(0.0, deadline - time.monotonic()))
     finally:
         for one in running:
             one.kill()
@@ -125,11 +140,11 @@ class _Running:
 
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options) -> "_Running":
-        receiver, sender = context.Pipe(duplex=False)
-        process = context.Process(target=_work, args=(config, options, sender), daemon=True)
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_work, args=(config, options, theirs), daemon=True)
         process.start()
-        sender.close()  # or the end of the process would not be heard
-        return _Running(config, process, receiver, time.monotonic())
+        theirs.close()  # or the end of the process would not be heard
+        return _Running(config, process, ours, time.monotonic())
 
     def listen(self, display: Display) -> bool:
         """Pass on what the run tells; False once it has ended."""
@@ -166,7 +181,8 @@ def _events(running: Sequence[_Running]) -> Iterator[_Running]:
 def _work(config: RunConfig, options: Options, connection: Connection) -> None:
     """Body of a run's process."""
     os.setsid()  # its own group: Ctrl-C is the parent's business, and a kill reaches its children
-    _follow_parent()
+    stop = threading.Event()
+    _follow_parent(connection, stop)
     folder = options.out / config.directory
     folder.mkdir(parents=True, exist_ok=True)
     log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
@@ -179,9 +195,11 @@ def _work(config: RunConfig, options: Options, connection: Connection) -> None:
             connection.send((step, dict(metrics)))
 
     try:
+        from pebench.callbacks import InterruptedRunError
         from pebench.runner import run
 
-        run(config, options, tell)
+        with contextlib.suppress(InterruptedRunError):  # no record: the run is not over
+            run(config, options, tell, stop.is_set)
     except BaseException as error:
         traceback.print_exc()
         sys.stderr.flush()
@@ -206,12 +224,14 @@ def failed_record(config: RunConfig, out: Path, reason: str, duration_s: float) 
     return record
 
 
-def _follow_parent() -> None:
-    """End this process when the one that started it is gone."""
+def _follow_parent(connection: Connection | None = None, stop: threading.Event | None = None) -> None:
+    """End this process when the one that started it is gone; set `stop` when it says something."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
 
     def watch(sentinel: int) -> None:
+        if connection and stop and sentinel not in wait([sentinel, connection]):
+            stop.set()
         wait([sentinel])
         os._exit(1)
 

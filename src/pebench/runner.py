@@ -3,7 +3,6 @@
 import importlib
 import logging
 import shutil
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -27,7 +26,9 @@ import lightning  # isort: skip  # after pebench, which guards it against a torc
 from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
 from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
 
-from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch  # isort: skip
+from pebench.callbacks import (  # isort: skip
+    Curve, DurableCheckpointIO, FiniteLoss, Resumable, StepSeed, Stopwatch,
+)  # fmt: skip
 
 NOT_NEWS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -62,28 +63,39 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
     )
 
 
-def run(config: RunConfig, options: Options, on_progress: Progress = lambda step, metrics: None) -> Record:
-    """Train, choose by validation, test once, and leave a record.
+def run(
+    config: RunConfig,
+    options: Options,
+    on_progress: Progress = lambda step, metrics: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Record:
+    """Train, choose by validation, test once, and leave a record. An interrupted run goes on where it was.
 
     Args:
         config: What to run.
         options: Where and on what.
         on_progress: Told the step and the latest metrics now and then.
+        stop: Asked at every step whether to stop.
 
     Raises:
+        InterruptedRunError: If asked to stop.
         UserError: If the data cannot be had or the encoding does not fit the model.
     """
-    started, clock = datetime.now(UTC), time.perf_counter()
+    started = datetime.now(UTC)
     if options.threads:
         torch.set_num_threads(options.threads)
     folder = options.out / config.directory
-    clear(folder)
+    last = folder / "checkpoints" / "last.ckpt"
+    step = resumable_step(last)
+    clear(folder, step)
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
     flops = flops_per_sample(module, data)
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
-    trainer = make_trainer(config, options, folder, [StepSeed(config.seed), FiniteLoss(), curve, stopwatch, best])
-    trainer.fit(module, datamodule=data)
+    callbacks = [StepSeed(config.seed), FiniteLoss(), curve, stopwatch, best, Resumable(last, stop)]
+    trainer = make_trainer(config, options, folder, callbacks, step)
+    data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
+    trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
     trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     device = trainer.strategy.root_device
@@ -95,7 +107,7 @@ def run(config: RunConfig, options: Options, on_progress: Progress = lambda step
         flops_per_sample=flops,
         throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
         peak_memory_gib=environment.peak_memory_gib(device),
-        duration_s=time.perf_counter() - clock,
+        duration_s=stopwatch.wall,
         dataset={
             "fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": getattr(data, "padding", lambda: None)(),
         },
@@ -107,11 +119,25 @@ def run(config: RunConfig, options: Options, on_progress: Progress = lambda step
     return record
 
 
-def clear(folder: Path) -> None:
-    """Remove what an earlier, unfinished attempt at the same run left in its folder."""
+def resumable_step(checkpoint: Path) -> int:
+    """The step that an earlier attempt can be resumed from; 0 if there is none, or it cannot be read."""
+    if not checkpoint.is_file():
+        return 0
+    try:
+        return int(torch.load(checkpoint, weights_only=True, mmap=True)["global_step"])
+    except Exception as error:  # torch raises many kinds for a damaged file
+        warnings.warn(f"{checkpoint} is damaged ({error}); the run begins again", stacklevel=2)
+        return 0
+
+
+def clear(folder: Path, step: int) -> None:
+    """Remove what an earlier attempt left in its folder, but for what this one resumes from."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-    for leftover in [*folder.glob("events.out.tfevents.*"), *folder.glob("record.json"), *folder.glob(".record-*")]:
+    leftovers = [*folder.glob("record.json"), *folder.glob(".record-*")]
+    if not step:
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        leftovers += folder.glob("events.out.tfevents.*")
+    for leftover in leftovers:
         leftover.unlink()
 
 
@@ -123,8 +149,18 @@ def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
     )
 
 
-def make_trainer(config: RunConfig, options: Options, folder: Path, callbacks: list[Any]) -> lightning.Trainer:
-    """A Lightning Trainer for one run, silent but for TensorBoard."""
+def make_trainer(
+    config: RunConfig, options: Options, folder: Path, callbacks: list[Any], step: int = 0
+) -> lightning.Trainer:
+    """A Lightning Trainer for one run, silent but for TensorBoard.
+
+    Args:
+        config: Of the run.
+        options: Where and on what.
+        folder: Of the run.
+        callbacks: To watch it.
+        step: That it resumes from; TensorBoard forgets what came later.
+    """
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message in NOT_NEWS:
         warnings.filterwarnings("ignore", message)
@@ -140,7 +176,8 @@ def make_trainer(config: RunConfig, options: Options, folder: Path, callbacks: l
         gradient_clip_val=train.clip,
         log_every_n_steps=min(50, max(1, train.max_steps // 10)),
         num_sanity_val_steps=0,
-        logger=TensorBoardLogger(folder, name="", version="", default_hp_metric=False),
+        logger=TensorBoardLogger(folder, name="", version="", default_hp_metric=False, purge_step=step or None),
+        plugins=[DurableCheckpointIO()],
         callbacks=callbacks,
         enable_autolog_hparams=False,
         enable_progress_bar=False,

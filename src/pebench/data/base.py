@@ -54,6 +54,10 @@ class TensorDataModule(lightning.LightningDataModule):
         seed: Decides the order of the training data and its augmentation.
         data_dir: Local folder with a copy of the source; ``None`` downloads it.
         settings: What else the prepared tensors depend on.
+
+    Attributes:
+        fingerprint: SHA-256 of the tensors, once set up.
+        start: For training without epochs: the batch to begin with. ``None``, the default, means epochs.
     """
 
     title: ClassVar[str]
@@ -66,6 +70,7 @@ class TensorDataModule(lightning.LightningDataModule):
         self.batch_size, self.seed, self.settings = batch_size, seed, settings
         self.data_dir = data_dir
         self.fingerprint = ""
+        self.start: int | None = None
         self._prepared: Prepared | None = None
 
     @abstractmethod
@@ -144,7 +149,7 @@ class TensorDataModule(lightning.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
-        return _loader(data, Batches(len(data), self.batch_size, self.seed, lengths))  # type: ignore[arg-type]
+        return _loader(data, Batches(len(data), self.batch_size, self.seed, lengths, self.start))  # type: ignore[arg-type]
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Every validation example once."""

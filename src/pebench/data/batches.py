@@ -1,5 +1,6 @@
 """Batches of tensors: which examples make one, and the gathers that fetch it. No Python per example."""
 
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -23,36 +24,59 @@ class Batches(Sampler[Tensor]):
         batch_size: Examples in a batch; an incomplete last one is dropped when shuffling.
         seed: Shuffles; ``None`` keeps the order (by length, if there are lengths).
         lengths: (count,) length of every example.
+        start: For training without end: the batch to begin with, counted over all epochs. ``None``: one epoch.
     """
 
     POOL = 64
 
-    def __init__(self, count: int, batch_size: int, seed: int | None = None, lengths: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        batch_size: int,
+        seed: int | None = None,
+        lengths: Tensor | None = None,
+        start: int | None = None,
+    ) -> None:
         if seed is not None and count < batch_size:
             raise ValueError(f"expected at least batch_size = {batch_size} training examples, got {count}")
         self.count, self.batch_size, self.seed, self.lengths = count, batch_size, seed, lengths
-        self.epoch = 0
+        self.start, self.epoch = start, 0
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration yields; Lightning calls this."""
         self.epoch = epoch
 
     def __len__(self) -> int:
+        if self.start is not None:
+            raise TypeError("a stream without end has no length")
+        return self._per_epoch
+
+    @property
+    def _per_epoch(self) -> int:
         return self.count // self.batch_size if self.seed is not None else -(-self.count // self.batch_size)
 
     def __iter__(self) -> Iterator[Tensor]:
+        if self.start is None:
+            yield from self._batches(self.epoch)
+            return
+        epoch, skip = divmod(self.start, self._per_epoch)
+        while True:
+            yield from itertools.islice(self._batches(epoch), skip, None)
+            epoch, skip = epoch + 1, 0
+
+    def _batches(self, epoch: int) -> Iterator[Tensor]:
         if self.seed is None:
             order = torch.arange(self.count) if self.lengths is None else self.lengths.argsort(stable=True)
             yield from order.split(self.batch_size)
             return
-        generator = torch.Generator().manual_seed(stream(self.seed, "order", self.epoch))
+        generator = torch.Generator().manual_seed(stream(self.seed, "order", epoch))
         order = torch.randperm(self.count, generator=generator)
-        batches = torch.arange(len(self))
+        batches = torch.arange(self._per_epoch)
         if self.lengths is not None:
             pool = torch.arange(self.count) // (self.POOL * self.batch_size)
             span = int(self.lengths.max()) + 1
             order = order[(pool * span + self.lengths[order]).argsort(stable=True)]
-            batches = torch.randperm(len(self), generator=generator)
+            batches = torch.randperm(self._per_epoch, generator=generator)
         for batch in batches.tolist():
             yield order[batch * self.batch_size : (batch + 1) * self.batch_size]
 
