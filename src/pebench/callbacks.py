@@ -1,6 +1,5 @@
 """What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
 
-import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -48,7 +47,7 @@ class Curve(Callback):
     def __init__(self, on_progress: Callable[[int, Mapping[str, float]], None]) -> None:
         self.on_progress = on_progress
         self.points: list[dict[str, float]] = []
-        self.train_loss = math.nan
+        self.train_loss: float | None = None
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -61,7 +60,8 @@ class Curve(Callback):
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Keep a point."""
         metrics = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
-        self.points.append({"step": trainer.global_step, "train/loss": self.train_loss, **metrics})
+        trained = {} if self.train_loss is None else {"train/loss": self.train_loss}
+        self.points.append({"step": trainer.global_step, **trained, **metrics})
         self.on_progress(trainer.global_step, self.points[-1])
 
     def state_dict(self) -> dict[str, Any]:
