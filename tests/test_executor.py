@@ -150,7 +150,7 @@ def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path
 @linux
 def test_a_failed_run_can_be_done_again(mixed: Outcome, tmp_path: Path) -> None:
     config = HEALTHY[0]
-    failed_record(config, tmp_path, "the power failed", 1.0)
+    failed_record(config, tmp_path, "killed", "the power failed", 1.0)
     assert executed([config], tmp_path.resolve(), jobs=1).record(config).metrics == mixed.record(config).metrics
 
 
@@ -175,7 +175,7 @@ def test_a_failed_record_holds_the_last_lines_of_the_log(tmp_path: Path) -> None
     folder = tmp_path / HEALTHY[0].directory
     folder.mkdir(parents=True)
     (folder / LOG).write_bytes(b"\xff\n" + b"".join(b"line %d\n" % n for n in range(100)))
-    record = failed_record(HEALTHY[0], tmp_path, "no reason", 1.0)
+    record = failed_record(HEALTHY[0], tmp_path, "exception", "no reason", 1.0)
     assert record.error["log"].splitlines() == [f"line {n}" for n in range(80, 100)]
     assert find_record(HEALTHY[0], tmp_path) == record
 

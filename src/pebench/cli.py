@@ -84,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
     how.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core; one with a GPU)")
     how.add_argument("--threads", type=int, metavar="N", help="CPU threads per run (default: cores / jobs)")
     how.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="default: auto")
+    how.add_argument(
+        "--time-limit", type=float, metavar="S", help="end a run after this many seconds; it counts as failed"
+    )
     how.add_argument("--retry-failed", action="store_true", help="run failed runs again")
     how.add_argument("--dry-run", action="store_true", help="say what would run, and stop")
 
@@ -119,9 +122,9 @@ def run_command(options: argparse.Namespace) -> int:
         options.data_dir = Path(os.environ["PEBENCH_DATA_DIR"])
     if options.data_dir is not None and not options.data_dir.is_dir():
         raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
-    for name in ("jobs", "threads"):
+    for name in ("jobs", "threads", "time_limit"):
         if (value := getattr(options, name)) is not None and value < 1:
-            raise UserError(f"--{name} must be at least 1, got {value}.")
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
     plan = make_plan(options)
     records = {config.key: find_record(config, options.out) for config in plan}
     failed = [c for c in plan if (r := records[c.key]) and not r.ok]
@@ -191,7 +194,13 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: "Console"
     jobs = min(len(todo), options.jobs or (1 if gpu else cores()))
     threads = options.threads or max(1, cores() // jobs)
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    where = Options(options.out.resolve(), options.data_dir and options.data_dir.resolve(), options.device, threads)
+    where = Options(
+        options.out.resolve(),
+        options.data_dir and options.data_dir.resolve(),
+        options.device,
+        threads,
+        options.time_limit,
+    )
     with Display(todo, console) as display:
         execute(todo, where, jobs, display)
 

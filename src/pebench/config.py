@@ -134,12 +134,14 @@ class Options:
         data_dir: Local folder that stands in for downloads.
         device: A Lightning accelerator: ``auto``, ``cpu``, ``cuda``, ``mps``.
         threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
+        time_limit_s: Wall-clock time after which a run is ended and counted as failed, in seconds.
     """
 
     out: Path
     data_dir: Path | None = None
     device: str = "auto"
     threads: int | None = None
+    time_limit_s: float | None = None
 
 
 def check(config: RunConfig) -> None:

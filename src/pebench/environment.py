@@ -2,7 +2,6 @@
 
 import functools
 import platform
-import resource
 import subprocess
 import sys
 from importlib import metadata
@@ -59,10 +58,14 @@ def device_name(device: torch.device) -> str:
         return platform.processor() or platform.machine()
 
 
-def peak_memory_gib(device: torch.device) -> float:
-    """Largest memory so far: of the accelerator if one is used, else resident memory of this process."""
+def peak_memory_gib(device: torch.device) -> float | None:
+    """Largest memory so far: of the accelerator if one is used, else resident memory of this process, if known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return None
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 

@@ -5,6 +5,7 @@ killed or fails leaves a failed record and the others go on.
 """
 
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
@@ -54,6 +55,11 @@ def execute(plan: Sequence[RunConfig], options: Options, jobs: int, display: Dis
                     continue
                 running.remove(one)
                 display.finished(one.conclude(options.out))
+            for one in [one for one in running if one.seconds > (options.time_limit_s or math.inf)]:
+                running.remove(one)
+                one.kill()
+                reason = f"longer than the time limit of {options.time_limit_s:g} s"
+                display.finished(failed_record(one.config, options.out, "time limit", reason, one.seconds))
     finally:
         _stop(running)
 
@@ -162,12 +168,17 @@ class _Running:
         if record is None:
             code = self.process.exitcode
             reason = f"killed by signal {-code}" if code and code < 0 else f"ended with exit code {code}"
-            record = failed_record(self.config, out, reason, time.monotonic() - self.started)
+            record = failed_record(self.config, out, "killed", reason, self.seconds)
         return record
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.monotonic() - self.started
 
     def kill(self) -> None:
         """End the run and whatever it started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
@@ -180,7 +191,8 @@ def _events(running: Sequence[_Running]) -> Iterator[_Running]:
 
 def _work(config: RunConfig, options: Options, connection: Connection) -> None:
     """Body of a run's process."""
-    os.setsid()  # its own group: Ctrl-C is the parent's business, and a kill reaches its children
+    if hasattr(os, "setsid"):
+        os.setsid()  # its own group: Ctrl-C is the parent's business, and a kill reaches its children
     stop = threading.Event()
     _follow_parent(connection, stop)
     folder = options.out / config.directory
@@ -204,21 +216,30 @@ def _work(config: RunConfig, options: Options, connection: Connection) -> None:
         traceback.print_exc()
         sys.stderr.flush()
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        failed_record(config, options.out, reason, time.monotonic() - started)
+        failed_record(config, options.out, failure_kind(error), reason, time.monotonic() - started)
 
 
-def failed_record(config: RunConfig, out: Path, reason: str, duration_s: float) -> Record:
+def failure_kind(error: BaseException) -> str:
+    """``diverged``, ``out of memory`` or ``exception``."""
+    text = f"{type(error).__name__}: {error}".lower()
+    if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
+        return "out of memory"
+    return "diverged" if "divergederror" in text or "`nan` values" in text else "exception"
+
+
+def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration_s: float) -> Record:
     """Write the record of a run that did not finish.
 
     Args:
         config: Of the run.
         out: Output folder.
+        kind: ``exception``, ``diverged``, ``out of memory``, ``time limit`` or ``killed``.
         reason: In one line.
         duration_s: How long it ran.
     """
     log = out / config.directory / LOG
     tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.is_file() else []
-    error = {"reason": reason, "log": "\n".join(tail)}
+    error = {"kind": kind, "reason": reason, "log": "\n".join(tail)}
     record = Record(config=config, status="failed", error=error, duration_s=duration_s)
     write_record(record, out)
     return record

@@ -35,7 +35,7 @@ class Record:
             tokens in a training epoch that are padding).
         environment: ``versions``, ``commit``, ``device``, ``threads``, ``precision``, ``attention`` (kernel).
         started: UTC, ISO 8601.
-        error: For a failed run: ``reason`` in one line and the ``log``'s tail.
+        error: For a failed run: its ``kind``, the ``reason`` in one line and the ``log``'s tail.
         protocol: Version of the rules.
         schema: Version of this layout.
     """
