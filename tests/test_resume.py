@@ -1,0 +1,105 @@
+"""An interrupted run goes on where it was, and ends as if nothing had happened: to the last bit."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pebench.callbacks import DurableCheckpointIO, InterruptedRunError
+from pebench.config import Options, RunConfig
+from pebench.data.batches import Batches
+from pebench.records import Record, find_record
+from pebench.runner import resumable_step, run
+from pebench.tasks import configure
+
+SETTINGS = {"train.max_steps": 40, "train.evaluations": 4, "model.dropout": 0.1}
+DIGITS = configure("vit-digits", "learned", tier="smoke", settings=SETTINGS)
+ORDER = configure("text-order", "rope", tier="smoke", settings=SETTINGS)
+GRAMMAR = configure("lm-grammar", "add", tier="smoke", settings=SETTINGS)
+
+
+def options(out: Path) -> Options:
+    return Options(out, device="cpu", threads=1)
+
+
+def after(questions: int) -> Callable[[], bool]:
+    """Says stop from the n-th time on that it is asked: after a step, or a batch of an evaluation."""
+    asked = iter(range(questions - 1))
+    return lambda: next(asked, None) is None
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return {config.task: run(config, options(folder)) for config in (DIGITS, ORDER, GRAMMAR)}
+
+
+@pytest.mark.parametrize(
+    ("config", "stops"),
+    [
+        (DIGITS, [1]), (DIGITS, [5]), (DIGITS, [10]), (DIGITS, [14]), (DIGITS, [39, 2]), (DIGITS, [7, 7, 7]),
+        (ORDER, [13]), (ORDER, [25, 9]), (GRAMMAR, [25, 9]),
+    ],
+)  # fmt: skip
+def test_an_interrupted_run_ends_as_the_undisturbed_one(
+    config: RunConfig, stops: list[int], undisturbed: dict[str, Record], tmp_path: Path
+) -> None:
+    for questions in stops:
+        with pytest.raises(InterruptedRunError):
+            run(config, options(tmp_path), stop=after(questions))
+    assert find_record(config, tmp_path) is None
+    record, expected = run(config, options(tmp_path)), undisturbed[config.task]
+    assert record.metrics == expected.metrics
+    assert record.curve == expected.curve
+
+
+def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], tmp_path: Path) -> None:
+    steps: list[int] = []
+    with pytest.raises(InterruptedRunError, match="evaluating"):
+        run(DIGITS, options(tmp_path), lambda step, _: steps.append(step), lambda: steps.count(40) == 2)
+    assert resumable_step(tmp_path / DIGITS.directory / "checkpoints" / "last.ckpt") == 40
+    assert run(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
+
+
+@pytest.mark.filterwarnings("ignore:.*is damaged")
+@pytest.mark.parametrize("damage", [b"", b"not a checkpoint", None])
+def test_a_damaged_checkpoint_is_as_good_as_none(
+    damage: bytes | None, undisturbed: dict[str, Record], tmp_path: Path
+) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(DIGITS, options(tmp_path), stop=after(25))
+    checkpoint = tmp_path / DIGITS.directory / "checkpoints" / "last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000] if damage is None else damage)
+    assert run(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
+
+
+def test_nothing_is_left_of_the_checkpoints(tmp_path: Path) -> None:
+    run(DIGITS, options(tmp_path))
+    assert not (tmp_path / DIGITS.directory / "checkpoints").exists()
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, keeper = tmp_path / "last.ckpt", DurableCheckpointIO()
+    keeper.save_checkpoint({"global_step": 1}, path)
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("no space left on device")))
+    with pytest.raises(OSError, match="no space"):
+        keeper.save_checkpoint({"global_step": 2}, path)
+    assert resumable_step(path) == 1
+
+
+def test_a_stream_of_batches_goes_on_from_any_step() -> None:
+    def take(start: int, count: int) -> list[list[int]]:
+        batches = iter(Batches(20, 6, seed=3, start=start))
+        return [next(batches).tolist() for _ in range(count)]
+
+    whole = take(0, 12)
+    assert all(take(start, 12 - start) == whole[start:] for start in range(12))
+    epochs = Batches(20, 6, seed=3)
+    expected = []
+    for epoch in range(4):
+        epochs.set_epoch(epoch)
+        expected += [batch.tolist() for batch in epochs]
+    assert whole == expected
