@@ -125,18 +125,18 @@ def run_command(options: argparse.Namespace) -> int:
     for name in ("jobs", "threads", "time_limit"):
         if (value := getattr(options, name)) is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
-    plan = make_plan(options)
-    records = {config.key: find_record(config, options.out) for config in plan}
-    failed = [c for c in plan if (r := records[c.key]) and not r.ok]
-    todo = [c for c in plan if records[c.key] is None or (options.retry_failed and c in failed)]
-    console = Console()
-    console.print(summary(plan, todo, failed), highlight=False, markup=False)
+    plan, console = make_plan(options), Console()
+    states = []
+    for config in plan:
+        record = find_record(config, options.out)
+        again = record is None or (options.retry_failed and not record.ok)
+        states.append("to do" if again else "done" if record and record.ok else "failed")
+    console.print(summary(states), highlight=False, markup=False)
     if options.dry_run:
-        for config in plan:
-            state = "to do" if config in todo else "failed" if config in failed else "done"
-            console.print(f"  {state:6} {config.directory}", highlight=False, markup=False)
+        for config, state in zip(plan, states, strict=True):
+            console.print(f"  {state:6} {config.directory}", highlight=False, markup=False, soft_wrap=True)
         return 0
-    if todo:
+    if todo := [config for config, state in zip(plan, states, strict=True) if state == "to do"]:
         start(todo, options, console)
     return show([record for config in plan if (record := find_record(config, options.out))], options.out, console)
 
@@ -172,12 +172,11 @@ def make_plan(options: argparse.Namespace) -> list[RunConfig]:
     return list({config.key: config for config in plan}.values())
 
 
-def summary(plan: Sequence[RunConfig], todo: Sequence[RunConfig], failed: Sequence[RunConfig]) -> str:
-    """What is planned and how much of it is done, in a line."""
-    left = [config for config in failed if config not in todo]
-    done = len(plan) - len(todo) - len(left)
-    text = f"{len(plan)} runs: {len(todo)} to do, {done} done"
-    return text + (f", {len(left)} failed (run them again with --retry-failed)" if left else "")
+def summary(states: Sequence[str]) -> str:
+    """How many runs are planned and in which state, in a line."""
+    count = {state: states.count(state) for state in ("to do", "done", "failed")}
+    text = f"{len(states)} runs: {count['to do']} to do, {count['done']} done"
+    return text + (f", {count['failed']} failed (run them again with --retry-failed)" if count["failed"] else "")
 
 
 def start(todo: list[RunConfig], options: argparse.Namespace, console: "Console") -> None:
@@ -188,7 +187,8 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: "Console"
     from pebench.tasks import find_task
 
     for task in {config.task: None for config in todo}:
-        if source := find_task(task).source:
+        source = find_task(task).source
+        if source and not sources.prepared_before(source):  # the strict check, seconds later, is the data module's
             sources.check_available(source, options.data_dir)
     gpu = options.device == "cuda" or (options.device == "auto" and Path("/dev/nvidiactl").exists())
     jobs = min(len(todo), options.jobs or (1 if gpu else cores()))

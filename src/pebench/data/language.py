@@ -79,7 +79,7 @@ class WikiText2(RunningText):
 class Shakespeare(RunningText):
     """Tiny Shakespeare by characters; characters that the training part lacks share one token."""
 
-    title, source = "shakespeare", sources.SHAKESPEARE
+    title, source = "tiny_shakespeare", sources.SHAKESPEARE
 
     def read(self) -> Prepared:
         """Load, download if there is no local copy, and cut 90 : 5 : 5."""
