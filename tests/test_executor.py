@@ -106,13 +106,14 @@ def test_a_run_that_raises_leaves_its_reason_and_the_end_of_its_log(mixed: Outco
 
 @linux
 def test_a_run_that_diverges_leaves_its_step(mixed: Outcome) -> None:
-    assert mixed.record(DIVERGES).error["reason"] == "DivergedError: the loss is nan at step 25"
+    error = mixed.record(DIVERGES).error
+    assert (error["kind"], error["reason"]) == ("diverged", "DivergedError: the loss is nan at step 25")
 
 
 @linux
 def test_a_run_that_is_killed_leaves_the_signal(mixed: Outcome) -> None:
     record = mixed.record(ENDLESS)
-    assert record.error["reason"] == "killed by signal 9"
+    assert (record.error["kind"], record.error["reason"]) == ("killed", "killed by signal 9")
     assert not record.metrics
 
 

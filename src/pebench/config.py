@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -17,6 +18,9 @@ CORE_ENCODINGS = ("add", "concat", "learned", "none", "rope")
 
 REFERENCE_ENCODING = "add"
 """The row that paired differences are taken to."""
+
+PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
+"""Lightning's names of what a run may compute in."""
 
 TIERS = ("smoke", "quick", "core", "full")
 """Budgets, from two steps to a modern GPU's."""
@@ -153,19 +157,25 @@ def check(config: RunConfig) -> None:
     model, train = config.model, config.train
     positive = {
         "model.d_model": model.d_model, "model.num_layers": model.num_layers, "model.num_heads": model.num_heads,
-        "train.max_steps": train.max_steps, "train.batch_size": train.batch_size,
-        "train.learning_rate": train.learning_rate, "train.evaluations": train.evaluations,
-        **{f"data.{k}": v for k, v in asdict(config.data).items() if v is not None},
+        "model.d_ff": model.d_ff, "train.max_steps": train.max_steps, "train.batch_size": train.batch_size,
+        "train.learning_rate": train.learning_rate, "train.evaluations": train.evaluations, "train.clip": train.clip,
+        **{f"data.{name}": value for name, value in asdict(config.data).items()},
     }  # fmt: skip
     for name, value in positive.items():
-        if value <= 0:
+        if value is not None and not 0 < value < math.inf:
             raise UserError(f"{name} must be positive, got {value}.")
+    for name, value, top in (
+        ("model.dropout", model.dropout, 1), ("train.warmup", train.warmup, 1),
+        ("train.weight_decay", train.weight_decay, math.inf),
+    ):  # fmt: skip
+        if not 0 <= value < top:
+            raise UserError(f"{name} must be in [0, {top}), got {value}.")
+    if train.precision not in PRECISIONS:
+        raise unknown_name("train.precision", train.precision, PRECISIONS)
     if model.d_model % model.num_heads:
         raise UserError(
             f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
         )
-    if not 0 <= model.dropout < 1:
-        raise UserError(f"model.dropout must be in [0, 1), got {model.dropout}.")
     if not 0 <= config.seed < 2**32:
         raise UserError(f"a seed must be in [0, 2^32), got {config.seed}.")
 
@@ -204,15 +214,14 @@ def override(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
     Raises:
         UserError: For a name that does not exist or a value of the wrong type.
     """
+    sections = {part: getattr(config, part) for part in ("model", "data", "train")}
     for name, value in settings.items():
         if name not in setting_names(config):
             raise unknown_name("setting", name, [*setting_names(config), "encoding.<option>"])
         part, leaf = name.split(".")
-        section = getattr(config, part)
-        kind = next(f.type for f in fields(section) if f.name == leaf)
-        changed = replace(section, **{leaf: typed(name, value, kind)})
-        config = replace(config, **{part: changed})
-    return config
+        kind = next(f.type for f in fields(sections[part]) if f.name == leaf)
+        sections[part] = replace(sections[part], **{leaf: typed(name, value, kind)})
+    return replace(config, **sections)  # at once: they are checked together
 
 
 def typed(name: str, value: Any, kind: Any) -> Any:

@@ -97,13 +97,20 @@ def load_encoding(name: str) -> type:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that the encoding's constructor does not have.
+    """Refuse options that the encoding's constructor does not have, or of another type than their default's.
 
     Raises:
         UserError: With the options that exist.
     """
     known = encoding_card(name).options
     for option in options:
-        if option not in known:
+        if option in known:
+            expected = float if known[option] is None else type(known[option])
+            fits = isinstance(options[option], expected) or (expected is float and type(options[option]) is int)
+            if not fits and options[option] != known[option]:
+                raise UserError(
+                    f"option {option!r} of encoding {name!r} expects {expected.__name__}, got {options[option]!r}."
+                )
+        else:
             valid = ", ".join(f"{k} (default {v})" for k, v in known.items()) or "it has none"
             raise UserError(f"encoding {name!r} has no option {option!r}. Valid: {valid}.")

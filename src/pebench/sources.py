@@ -16,7 +16,7 @@ from pebench.errors import UserError
 PROBE_S = 3.0
 """How long to wait for the network before saying that there is none, in seconds."""
 
-PREPARATION = 3
+PREPARATION = 4
 """Raised when the way from source to tensors changes, so that older prepared files are not used."""
 
 
@@ -158,6 +158,7 @@ def downloaded(source: Source) -> bool:
     """Whether an earlier download is on this machine."""
     if source.hub is None:
         return any(cache_folder().glob(f"downloads/{source.local.rstrip('/')}"))
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = Path(os.environ.get("HF_HOME") or caches / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     return (hub / f"datasets--{source.hub.replace('/', '--')}" / "snapshots" / source.pin).is_dir()

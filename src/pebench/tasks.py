@@ -141,7 +141,7 @@ _ALL = (
         "text-order",
         summary="Rhyme schemes: AABB, ABAB or ABBA; the label depends on order alone (embedded)",
         data="pebench.data.text:Order",
-        splits="three disjoint streams of one generator: 8,000 train, 1,000 validation, 2,000 test",
+        splits="different texts of one generator, dealt out at random: 8,000 train, 1,000 validation, 2,000 test",
         citation="pebench",
         budgets=_with_smoke(
             quick=Budget(
@@ -193,7 +193,7 @@ _ALL = (
         "lm-grammar",
         summary="Sentences of a small grammar with agreement across clauses (embedded)",
         data="pebench.data.language:Grammar",
-        splits="three disjoint streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
+        splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
         citation="pebench",
         budgets=_with_smoke(
             quick=Budget(

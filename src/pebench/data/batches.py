@@ -21,7 +21,8 @@ class Batches(Sampler[Tensor]):
 
     Args:
         count: Number of examples.
-        batch_size: Examples in a batch; an incomplete last one is dropped when shuffling.
+        batch_size: Examples in a batch; an incomplete last one is dropped when shuffling (with lengths, the
+            longest examples of the last pool: to be mended when the protocol next changes).
         seed: Shuffles; ``None`` keeps the order (by length, if there are lengths).
         lengths: (count,) length of every example.
         start: For training without end: the batch to begin with, counted over all epochs. ``None``: one epoch.
@@ -136,9 +137,14 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         length: Tokens in a window.
         stride: From one window's start to the next: 1 makes every start an example, `length` covers the
             text once. A target behind the end is `IGNORE`.
+
+    Raises:
+        ValueError: If a text to train on is not longer than a window.
     """
 
     def __init__(self, tokens: Tensor, length: int, stride: int) -> None:
+        if stride == 1 and len(tokens) <= length:
+            raise ValueError(f"expected a text longer than a window of max_len = {length} tokens, got {len(tokens)}")
         self.tokens, self.length, self.stride = tokens, length, stride
 
     def __len__(self) -> int:

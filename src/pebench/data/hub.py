@@ -8,15 +8,17 @@ from pebench import sources
 from pebench.errors import UserError
 
 
-def load_hub(source: sources.Source, data_dir: Path | None) -> Any:
+def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], columns: set[str]) -> Any:
     """A data set of the Hugging Face hub, as a `datasets.DatasetDict`.
 
     Args:
         source: On the hub.
         data_dir: Local data folder, if one is used instead.
+        splits: That it must have.
+        columns: That each of them must have.
 
     Raises:
-        UserError: If it cannot be had, or the local files cannot be read.
+        UserError: If it cannot be had, or the local files cannot be read or lack something.
     """
     sources.check_available(source, data_dir)
     if (
@@ -28,10 +30,22 @@ def load_hub(source: sources.Source, data_dir: Path | None) -> Any:
     import datasets
 
     datasets.disable_progress_bars()
+    where = source.hub if data_dir is None else data_dir / source.folder
     try:
         if data_dir is None:
-            return datasets.load_dataset(source.hub, source.config, revision=source.pin)
-        return datasets.load_dataset(str(data_dir / source.folder))
+            data = datasets.load_dataset(source.hub, source.config, revision=source.pin)
+        else:
+            data = datasets.load_dataset(str(where))
     except Exception as error:  # of many kinds, some of them pyarrow's
-        where = source.hub if data_dir is None else data_dir / source.folder
         raise UserError(f"{where} cannot be read as the data set {source.title}: {error}") from error
+    lacking = [
+        split
+        for split in sorted(splits)
+        if not columns <= set(data.get(split, datasets.Dataset.from_dict({})).column_names)
+    ]
+    if lacking:
+        raise UserError(
+            f"{where} lacks what the data set {source.title} has: expected the splits {sorted(splits)} with the "
+            f"columns {sorted(columns)}, but {', '.join(lacking)} is missing or has other columns."
+        )
+    return data

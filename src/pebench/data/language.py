@@ -59,7 +59,7 @@ class WikiText2(RunningText):
         """Load, make the vocabulary and encode the three splits."""
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-        data = load_hub(self.source, self.data_dir)
+        data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, {"text"})
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()

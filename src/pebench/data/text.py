@@ -13,6 +13,7 @@ from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
 from pebench.data.batches import Batches, Texts
 from pebench.data.hub import load_hub
+from pebench.errors import UserError
 
 SPECIAL = ("[pad]", "[unk]")
 """Tokens 0 and 1 of every vocabulary."""
@@ -76,7 +77,7 @@ class HubTexts(LabelledTexts):
 
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
-        data = load_hub(self.source, self.data_dir)
+        data = load_hub(self.source, self.data_dir, {"train", self.test_split}, {self.text_column, "label"})
         train, test = data["train"], data[self.test_split]
         kept, held_out = every_tenth(len(train))
         rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
@@ -166,23 +167,38 @@ class Order(LabelledTexts):
     SIZES: ClassVar[Mapping[str, int]] = {"train": 8000, "val": 1000, "test": 2000}
 
     def read(self) -> Prepared:
-        """Generate the three splits, each from a seed of its own."""
+        """Generate texts, all different, and deal them out to the three splits."""
+        if self.max_len < 4 or self.vocab_size < len(SPECIAL) + 2:
+            raise UserError(
+                "text-order needs room for a stanza of two words: data.max_len of at least 4 and data.vocab_size of "
+                f"at least {len(SPECIAL) + 2}, got {self.max_len} and {self.vocab_size}."
+            )
+        rows = self.generate(2 * sum(self.SIZES.values()), torch.Generator().manual_seed(0))
+        if len(rows) < sum(self.SIZES.values()):
+            raise UserError(f"text-order has only {len(rows)} different texts at this size; enlarge data.max_len.")
         tensors: dict[str, Tensor] = {}
-        for seed, (name, count) in enumerate(self.SIZES.items()):
-            tokens, lengths, labels = self.generate(count, torch.Generator().manual_seed(seed))
-            tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
+        parts = rows[: sum(self.SIZES.values())].split(list(self.SIZES.values()))
+        for name, part in zip(self.SIZES, parts, strict=True):
+            labels, texts = part[:, 0], part[:, 1:]
+            written = texts > 0
+            tensors |= {
+                f"{name}_tokens": texts[written].to(torch.int32),
+                f"{name}_lengths": written.sum(1).to(torch.int32),
+                f"{name}_labels": labels.clone(),
+            }
         return Prepared(tensors, {"vocab_size": self.vocab_size})
 
-    def generate(self, count: int, noise: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Texts end to end, their lengths, their labels."""
+    def generate(self, count: int, noise: torch.Generator) -> Tensor:
+        """At most `count` different texts in random order: label, then tokens padded with 0."""
         most = self.max_len // 4
         words = self.vocab_size - len(SPECIAL)
-        labels = torch.randint(0, 3, (count,), generator=noise)
-        stanzas = torch.randint(max(1, most // 2), most + 1, (count,), generator=noise)
+        labels = torch.randint(0, 3, (count, 1), generator=noise)
+        stanzas = torch.randint(max(1, most // 2), most + 1, (count, 1), generator=noise)
         first = torch.randint(0, words, (count, most), generator=noise)
         second = (first + torch.randint(1, words, (count, most), generator=noise)) % words  # never the first
         pair = torch.stack((first, second), dim=-1) + len(SPECIAL)
-        scheme = torch.tensor(self.SCHEMES)[labels]  # (count, 4)
-        texts = pair.gather(2, scheme[:, None, :].expand(-1, most, -1))  # (count, most, 4)
-        written = torch.arange(most) < stanzas[:, None]
-        return texts[written].flatten().to(torch.int32), stanzas * 4, labels
+        scheme = torch.tensor(self.SCHEMES)[labels]  # (count, 1, 4)
+        texts = pair.gather(2, scheme.expand(-1, most, -1))  # (count, most, 4)
+        texts[torch.arange(most) >= stanzas] = 0
+        rows = torch.cat((labels, texts.flatten(1)), dim=1).unique(dim=0)
+        return rows[torch.randperm(len(rows), generator=noise)]
