@@ -89,14 +89,17 @@ class Stopwatch(Callback):
         self._born = time.perf_counter()
         self._since: float | None = None
 
+    def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """Start the watch, once warm and after every validation."""
+        if self._since is None and trainer.global_step >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
+            self._since = time.perf_counter()
+
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Count a step; start the watch once warm."""
+        """Count a step."""
         if self._since is not None:
             self.steps += 1
-        elif trainer.global_step >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
-            self._since = time.perf_counter()
 
     def on_validation_start(self, trainer: Trainer, module: LightningModule) -> None:
         """Stop the watch."""
@@ -112,11 +115,6 @@ class Stopwatch(Callback):
                 torch.cuda.synchronize()  # work that is still queued was not done in no time
             self.seconds += time.perf_counter() - self._since
             self._since = None
-
-    def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Start the watch again."""
-        if trainer.state.fn == "fit" and trainer.global_step >= self.WARM_UP:
-            self._since = time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
         """Time so far, for a checkpoint."""

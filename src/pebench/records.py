@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,6 +13,8 @@ from pebench.errors import UserError
 
 SCHEMA = 1
 FILE_NAME = "record.json"
+DAMAGE = (ValueError, KeyError, TypeError, AttributeError, UserError)
+"""What reading something else than a record can raise."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +86,23 @@ def write_record(record: Record, out: Path) -> Path:
     path = out / record.config.directory / FILE_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".record-")
+    temporary = path.with_name(f".record-{os.getpid()}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with temporary.open("w", encoding="utf-8") as file:
             file.write(text + "\n")
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            temporary.unlink()
     return path
 
 
 def find_record(config: RunConfig, out: Path) -> Record | None:
     """The record of a run under `out`, if it has one that can be read."""
     path = out / config.directory / FILE_NAME
-    with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(FileNotFoundError, *DAMAGE):
         return Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
     return None
 
@@ -118,25 +119,29 @@ def read_records(source: Path) -> list[Record]:
     if not source.exists():
         raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
     records = {}
-    for path, text in _texts(source):
+    for path in _files(source):
         try:
-            record = Record.from_dict(json.loads(text))
-        except (ValueError, KeyError, TypeError) as error:
+            for text in _texts(path):
+                record = Record.from_dict(json.loads(text))
+                records[record.protocol, record.config.key] = record
+        except DAMAGE as error:
             raise UserError(f"{path} is not a record of pebench ({error}). Delete it and run again.") from error
-        records[record.protocol, record.config.key] = record
     if not records:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
     return sorted(records.values(), key=lambda r: (r.config.task, r.config.encoding, r.config.seed, r.config.key))
 
 
-def _texts(source: Path) -> Iterator[tuple[Path, str]]:
-    files = [source] if source.is_file() else sorted([*source.rglob(FILE_NAME), *source.rglob("*.jsonl")])
-    for path in files:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".jsonl":
-            yield from ((path, line) for line in text.splitlines() if line.strip())
-        else:
-            yield path, text
+def _files(source: Path) -> list[Path]:
+    """Files of records; a run's own comes last, so that it wins over a collection."""
+    return [source] if source.is_file() else [*sorted(source.rglob("*.jsonl")), *sorted(source.rglob(FILE_NAME))]
+
+
+def _texts(path: Path) -> Iterator[str]:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".jsonl":
+        yield from filter(str.strip, text.splitlines())
+    else:
+        yield text
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:

@@ -202,11 +202,12 @@ def count(module: torch.nn.Module) -> int:
 def flops_per_sample(module: SequenceModule, data: TensorDataModule) -> int:
     """Floating-point operations of forward and backward on one training example.
 
-    Counted by PyTorch's counter on two examples of the first batch, which are of equal length or nearly;
-    it counts matrix products, which is nearly all. The attention kernel that it can see into is used.
+    Counted by PyTorch's counter on an example of median length; it counts matrix products, which is nearly
+    all. The attention kernel that it can see into is used.
     """
-    batch = next(iter(data.train_dataloader()))
-    batch = tuple(part[:2] for part in data.on_after_batch_transfer(batch, 0))
+    examples, lengths = data.split("train")
+    median = 0 if lengths is None else int(lengths.argsort(stable=True)[len(lengths) // 2])
+    batch = data.on_after_batch_transfer(examples[torch.tensor([median])], 0)
     chosen = transformer.attention_kernel
     transformer.attention_kernel = lambda q, mask: "matmul"
     try:
@@ -215,7 +216,7 @@ def flops_per_sample(module: SequenceModule, data: TensorDataModule) -> int:
     finally:
         transformer.attention_kernel = chosen
     module.zero_grad()
-    return counter.get_total_flops() // 2
+    return counter.get_total_flops()
 
 
 def attention_kernel(config: RunConfig, device: torch.device) -> str:
