@@ -8,17 +8,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from rich.console import Console
 
+from pebench.callbacks import DivergedError
 from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.errors import UserError
-from pebench.executor import LOG, execute, failed_record
+from pebench.executor import LOG, execute, failed_record, failure_kind
 from pebench.records import Record, find_record, read_records
 from pebench.runner import run
 from pebench.tasks import configure
@@ -30,7 +32,7 @@ def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig
 
 HEALTHY = [smoke("vit-digits", "add"), smoke("text-order", "rope"), smoke("lm-grammar", "learned")]
 DIVERGES = smoke("vit-digits", "add", learning_rate=1e30, max_steps=60, evaluations=1)
-RAISES = smoke("vit-digits", "none", precision="nonsense")
+RAISES = smoke("vit-digits", "none")  # a file lies where its checkpoints must go
 ENDLESS = smoke("vit-digits", "rope", max_steps=10**7, evaluations=1)
 PLAN = [HEALTHY[0], RAISES, ENDLESS, DIVERGES, *HEALTHY[1:]]
 
@@ -84,7 +86,10 @@ linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds pro
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return executed(PLAN, tmp_path_factory.mktemp("mixed").resolve(), jobs=2)
+    out = tmp_path_factory.mktemp("mixed").resolve()
+    (out / RAISES.directory).mkdir(parents=True)
+    (out / RAISES.directory / "checkpoints").touch()
+    return executed(PLAN, out, jobs=2)
 
 
 @linux
@@ -97,11 +102,38 @@ def test_every_run_leaves_a_record_and_no_process(mixed: Outcome) -> None:
 @linux
 def test_a_run_that_raises_leaves_its_reason_and_the_end_of_its_log(mixed: Outcome) -> None:
     record = mixed.record(RAISES)
-    assert record.error["reason"].startswith("ValueError: Precision 'nonsense' is invalid")
+    assert record.error["reason"].startswith("FileExistsError: ")
     assert record.error["log"].splitlines()[-1].startswith(record.error["reason"])
-    assert ", in run\n" in record.error["log"]
+    assert ", in save_checkpoint\n" in record.error["log"]
     assert len(record.error["log"].splitlines()) <= 20
     assert 0 < record.duration_s < 600
+
+
+def test_a_run_beyond_its_time_limit_is_ended(tmp_path: Path) -> None:
+    limited = replace(options(tmp_path), time_limit_s=3.0)
+    with Display([ENDLESS], Console(file=io.StringIO())) as display:
+        execute([ENDLESS], limited, 1, display)
+    record = find_record(ENDLESS, tmp_path)
+    assert record is not None
+    assert record.error is not None
+    assert (record.error["kind"], record.error["reason"]) == ("time limit", "longer than the time limit of 3 s")
+    assert 3 <= record.duration_s < 30
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory"), "out of memory"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "out of memory"),
+        (MemoryError(), "out of memory"),
+        (DivergedError("the loss is inf"), "diverged"),
+        (RuntimeError("Encountered `nan` values in tensor"), "diverged"),
+        (ValueError("expected 3"), "exception"),
+    ],
+)
+def test_a_failure_has_a_kind(error: Exception, kind: str) -> None:
+    assert failure_kind(error) == kind
 
 
 @linux
@@ -129,7 +161,7 @@ def test_every_run_has_one_line(mixed: Outcome) -> None:
 
 @linux
 def test_what_a_run_prints_goes_to_its_log_alone(mixed: Outcome) -> None:
-    assert "Precision 'nonsense'" in (mixed.out / RAISES.directory / LOG).read_text(encoding="utf-8")
+    assert "FileExistsError" in (mixed.out / RAISES.directory / LOG).read_text(encoding="utf-8")
     assert not any("Traceback" in line for line in mixed.lines)
 
 
@@ -166,10 +198,17 @@ def test_what_cannot_work_is_told_at_once_and_all_of_it(tmp_path: Path) -> None:
 
 
 def test_an_option_of_the_wrong_type_is_the_users_error(tmp_path: Path) -> None:
-    plan = [configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": "many"})]
+    with pytest.raises(UserError, match="d_p"):
+        configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": "many"})
+    plan = [configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": 3})]
     with pytest.raises(UserError, match="d_p") as caught:
         executed(plan, tmp_path, jobs=1)
     assert "Traceback" not in str(caught.value)
+
+
+def test_more_to_a_batch_than_there_are_examples_is_the_users_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="expected at least batch_size = 5000 training examples, got 1079"):
+        executed([smoke("vit-digits", "none", batch_size=5000)], tmp_path, jobs=1)
 
 
 def test_a_failed_record_holds_the_last_lines_of_the_log(tmp_path: Path) -> None:

@@ -596,3 +596,14 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
 def test_a_suite_that_is_not_there_is_said(name, message):
     with pytest.raises(UserError, match=message):
         load_suite(name)
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS.values() if task.source], ids=lambda task: task.name)
+def test_prepared_data_need_neither_network_nor_copy(task, tmp_path, monkeypatch):
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("pebench.sources.reachable", lambda url: False)
+    config = configure(task.name, "none")
+    with pytest.raises(UserError):
+        task.check_available(config.data, None)
+    datamodule_of(config).file.touch()
+    task.check_available(config.data, None)

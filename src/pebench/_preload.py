@@ -1,6 +1,10 @@
 """Imported once by the process that runs are forked from, so that each of them starts at once."""
 
 import contextlib
+import os
+import signal
+
+signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C while importing: no traceback of ours
 
 with contextlib.suppress(Exception):  # whatever is wrong, the run itself will say
     import pebench.runner  # noqa: F401

@@ -31,8 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 all well, 1 some run failed, 2 a mistake in what was asked, 130 interrupted.
     """
     try:
-        options = parser().parse_args(arguments)
-        return int(options.action(options))
+        try:
+            options = parser().parse_args(arguments)
+            return int(options.action(options))
+        finally:
+            sys.stdout.flush()  # here, where a reader that has left is no error
     except UserError as error:
         print(f"pebench: error: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -42,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"pebench: error: {error.strerror}: {error.filename}", file=sys.stderr)
+        return EXIT_USAGE
 
 
 class _Parser(argparse.ArgumentParser):
@@ -116,15 +122,7 @@ def run_command(options: argparse.Namespace) -> int:
 
     from pebench.records import find_record
 
-    if options.offline:
-        os.environ |= {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
-    if options.data_dir is None and os.environ.get("PEBENCH_DATA_DIR"):
-        options.data_dir = Path(os.environ["PEBENCH_DATA_DIR"])
-    if options.data_dir is not None and not options.data_dir.is_dir():
-        raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
-    for name in ("jobs", "threads", "time_limit"):
-        if (value := getattr(options, name)) is not None and value < 1:
-            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
+    check_run(options)
     plan, console = make_plan(options), Console()
     states = []
     for config in plan:
@@ -139,6 +137,25 @@ def run_command(options: argparse.Namespace) -> int:
     if todo := [config for config, state in zip(plan, states, strict=True) if state == "to do"]:
         start(todo, options, console)
     return show([record for config in plan if (record := find_record(config, options.out))], options.out, console)
+
+
+def check_run(options: argparse.Namespace) -> None:
+    """Take the environment into account, and refuse what cannot be.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    if options.offline:
+        os.environ |= {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+    if options.data_dir is None and os.environ.get("PEBENCH_DATA_DIR"):
+        options.data_dir = Path(os.environ["PEBENCH_DATA_DIR"])
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
+    if options.out.exists() and not options.out.is_dir():
+        raise UserError(f"--out expects a folder, but {str(options.out)!r} is a file.")
+    for name in ("jobs", "threads", "time_limit"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
 
 
 def make_plan(options: argparse.Namespace) -> list[RunConfig]:
@@ -181,15 +198,12 @@ def summary(states: Sequence[str]) -> str:
 
 def start(todo: list[RunConfig], options: argparse.Namespace, console: "Console") -> None:
     """Do the runs that are left."""
-    from pebench import sources
     from pebench.display import Display
     from pebench.executor import cores, execute
     from pebench.tasks import find_task
 
-    for task in {config.task: None for config in todo}:
-        source = find_task(task).source
-        if source and not sources.prepared_before(source):  # the strict check, seconds later, is the data module's
-            sources.check_available(source, options.data_dir)
+    for config in {(config.task, config.data): config for config in todo}.values():
+        find_task(config.task).check_available(config.data, options.data_dir)
     gpu = options.device == "cuda" or (options.device == "auto" and Path("/dev/nvidiactl").exists())
     jobs = min(len(todo), options.jobs or (1 if gpu else cores()))
     threads = options.threads or max(1, cores() // jobs)

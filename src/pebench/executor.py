@@ -126,6 +126,7 @@ def _check(plan: Sequence[RunConfig], options: Options, connection: Connection) 
                 connection.send(f"preparing the data of {config.task} (once)")
             try:
                 build(config, data)
+                data.train_dataloader()
             except ValueError as error:
                 problems.append(f"{config.task} with {config.encoding}: {error}")
         connection.send(problems)
@@ -197,7 +198,7 @@ def _work(config: RunConfig, options: Options, connection: Connection) -> None:
     _follow_parent(connection, stop)
     folder = options.out / config.directory
     folder.mkdir(parents=True, exist_ok=True)
-    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o666)
     os.dup2(log, 1)
     os.dup2(log, 2)
     started = time.monotonic()

@@ -123,11 +123,6 @@ def prepared_file(source: Source | None, title: str, settings: Mapping[str, Any]
     return cache_folder() / f"{title}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.pt"
 
 
-def prepared_before(source: Source) -> bool:
-    """Whether tensors have been made of a source on this machine, with whatever settings."""
-    return any(cache_folder().glob(f"{source.title}-*.pt"))
-
-
 def check_available(source: Source, data_dir: Path | None) -> None:
     """Find out in seconds whether data can be had, before anything heavy is loaded.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pebench import sources
@@ -36,6 +37,7 @@ class Task:
         citation: What to cite for the data.
         budgets: By tier.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
+        prepared_by: The data settings that the prepared tensors depend on.
     """
 
     name: str
@@ -49,12 +51,24 @@ class Task:
     citation: str
     budgets: dict[str, Budget] = field(repr=False)
     source: sources.Source | None = None
+    prepared_by: tuple[str, ...] = ()
     select: tuple[str, str] = ("val/loss", "min")
 
     @property
     def embedded(self) -> bool:
         """Whether it needs no download."""
         return self.source is None
+
+    def check_available(self, data: DataConfig, data_dir: Path | None) -> None:
+        """Find out at once whether the data can be had: prepared before, at hand, or by the network.
+
+        Raises:
+            UserError: If it cannot.
+        """
+        if self.source is not None:
+            settings = {name: getattr(data, name) for name in self.prepared_by}
+            if not sources.prepared_file(self.source, self.source.title, settings, data_dir).is_file():
+                sources.check_available(self.source, data_dir)
 
 
 EVERY_TENTH = "validation is every tenth training example (the 10th, the 20th, ...); test is the published test split"
@@ -94,12 +108,18 @@ def _vit(name: str, **rest: Any) -> Task:
 
 def _text(name: str, **rest: Any) -> Task:
     module = "pebench.modules.text_classifier:TextClassifier"
-    return Task(name=name, module=module, metric="accuracy", higher_is_better=True, unit="texts", **rest)
+    return Task(
+        name=name, module=module, metric="accuracy", higher_is_better=True, unit="texts",
+        prepared_by=("max_len", "vocab_size"), **rest,
+    )  # fmt: skip
 
 
 def _lm(name: str, **rest: Any) -> Task:
     module = "pebench.modules.language_model:LanguageModel"
-    return Task(name=name, module=module, metric="bits_per_byte", higher_is_better=False, unit="windows", **rest)
+    return Task(
+        name=name, module=module, metric="bits_per_byte", higher_is_better=False, unit="windows",
+        prepared_by=("vocab_size",), **rest,
+    )  # fmt: skip
 
 
 _ALL = (

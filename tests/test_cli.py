@@ -1,0 +1,416 @@
+"""The command line: what it answers, how it exits, and that it goes on where it was stopped."""
+
+import csv
+import io
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pebench import __version__
+from pebench.cli import main
+from pebench.config import CORE_ENCODINGS
+from pebench.executor import failed_record
+from pebench.records import FILE_NAME, find_record, read_records
+from pebench.registry import encoding_cards
+from pebench.suites import load_suite, suite_files
+from pebench.tasks import TASKS, configure
+
+SMOKE = ["run", "--task", "vit-digits", "--tier", "smoke", "--device", "cpu", "--threads", "1"]
+TWO_BY_TWO = [*SMOKE, "--pe", "add", "--pe", "rope", "--seeds", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _process(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PEBENCH_OFFLINE", "HF_HUB_OFFLINE"):
+        monkeypatch.setenv(name, "")  # taken back afterwards, whatever --offline makes of it
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+@dataclass
+class Answer:
+    """What a command printed, how it ended and where its records are."""
+
+    text: str
+    code: int
+    out: Path
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+def ask(*arguments: str, out: Path | None = None) -> Answer:
+    text = io.StringIO()
+    with redirect_stdout(text):
+        code = main([*arguments, *(["--out", str(out)] if out else [])])
+    return Answer(text.getvalue(), code, out or Path())
+
+
+def directories(answer: Answer) -> list[str]:
+    """The runs that ``--dry-run`` names, without their keys."""
+    return [line.split()[-1].rpartition("-")[0] for line in answer.lines if line.startswith("  ")]
+
+
+def pebench(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pebench", *arguments]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+    return subprocess.Popen(command, **(pipes | options))
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Answer:
+    return ask(*TWO_BY_TWO, "--jobs", "2", out=tmp_path_factory.mktemp("cli"))
+
+
+def test_a_plan_is_run_and_shown_as_a_table(first: Answer) -> None:
+    assert first.code == 0
+    assert first.lines[0] == "4 runs: 4 to do, 0 done"
+    assert len(read_records(first.out)) == 4
+    assert re.search(r"^rope +\d+\.\d\d ± \d+\.\d\d +2 ", first.text, re.MULTILINE)
+
+
+def test_without_a_terminal_every_run_has_a_plain_line(first: Answer) -> None:
+    lines = [line for line in first.lines if line.startswith("[")]
+    assert [line[:5] for line in lines] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+    assert all(re.match(r"\[\d/4\] vit-digits \w+ seed \d: test accuracy [\d.]+ % in \d+ s", line) for line in lines)
+    assert "\x1b" not in first.text
+    assert "\r" not in first.text
+
+
+def test_finished_runs_are_skipped(first: Answer) -> None:
+    before = {path: path.stat().st_mtime_ns for path in first.out.rglob(FILE_NAME)}
+    again = ask(*TWO_BY_TWO, out=first.out)
+    assert (again.code, again.lines[0]) == (0, "4 runs: 0 to do, 4 done")
+    assert {path: path.stat().st_mtime_ns for path in first.out.rglob(FILE_NAME)} == before
+    assert again.lines[1:4] == first.lines[first.lines.index(again.lines[2]) - 1 :][:3]
+
+
+def test_only_what_is_missing_is_run(first: Answer) -> None:
+    plan = ask(*SMOKE, "--pe", "add", "--pe", "none", "--seeds", "2", "--dry-run", out=first.out)
+    assert plan.lines[0] == "4 runs: 2 to do, 2 done"
+    assert [line.split()[0] for line in plan.lines[1:]] == ["done", "to", "done", "to"]
+
+
+def test_a_damaged_record_is_made_anew(first: Answer, tmp_path: Path) -> None:
+    arguments = [*SMOKE, "--pe", "add", "--seeds", "1"]
+    config = configure("vit-digits", "add", 0, "smoke")
+    (tmp_path / config.directory).mkdir(parents=True)
+    (tmp_path / config.directory / FILE_NAME).write_text("{")
+    assert ask(*arguments, out=tmp_path).lines[0] == "1 runs: 1 to do, 0 done"
+    assert find_record(config, tmp_path).metrics == find_record(config, first.out).metrics
+
+
+def test_a_dry_run_leaves_nothing(tmp_path: Path) -> None:
+    plan = ask(*TWO_BY_TWO, "--dry-run", out=tmp_path / "runs")
+    assert plan.code == 0
+    assert directories(plan) == [f"vit-digits/{name}/seed{seed}" for seed in (0, 1) for name in ("add", "rope")]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seeds"),
+    [([], [0, 1, 2]), (["--seeds", "2"], [0, 1]), (["--seed", "7"], [7]), (["--seed", "3", "--seed", "0"], [3, 0])],
+)
+def test_seeds_are_counted_or_named(arguments: list[str], seeds: list[int], tmp_path: Path) -> None:
+    plan = ask(*SMOKE, "--pe", "none", *arguments, "--dry-run", out=tmp_path)
+    assert directories(plan) == [f"vit-digits/none/seed{seed}" for seed in seeds]
+
+
+def test_tasks_and_encodings_are_repeatable_and_the_core_ones_the_default(tmp_path: Path) -> None:
+    tasks = ("lm-grammar", "text-order")
+    plan = ask("run", "--task", tasks[0], "--task", tasks[1], "--seed", "0", "--dry-run", out=tmp_path)
+    assert directories(plan) == [f"{task}/{name}/seed0" for task in tasks for name in CORE_ENCODINGS]
+
+
+def test_a_run_asked_for_twice_is_one_run(tmp_path: Path) -> None:
+    plan = ask(*SMOKE, "--pe", "add", "--pe", "add", "--seed", "0", "--seed", "0", "--dry-run", out=tmp_path)
+    assert plan.lines[0] == "1 runs: 1 to do, 0 done"
+
+
+def test_settings_make_other_runs(tmp_path: Path) -> None:
+    def keys(*arguments: str) -> list[str]:
+        answer = ask(*SMOKE, "--pe", "rope", "--seed", "0", *arguments, "--dry-run", out=tmp_path)
+        assert answer.code == 0
+        return [line.rpartition("-")[2] for line in answer.lines[1:]]
+
+    usual = keys()
+    assert keys("--set", "train.max_steps=2") == usual  # what it is anyway
+    assert keys("--set", "train.max_steps=3") != usual
+    assert keys("--set", "encoding.theta=100.0") != usual
+    assert keys("--set", "model.dropout=0.1", "--set", "train.max_steps=3") != keys("--set", "train.max_steps=3")
+
+
+def test_a_suite_is_run_by_its_name_or_file(tmp_path: Path) -> None:
+    count = len(load_suite("quickstart").plan())
+    assert ask("run", "--suite", "quickstart", "--dry-run", out=tmp_path).lines[0].startswith(f"{count} runs: ")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['lm-grammar'], ['none', ('rope', {'theta': 10.0})])"
+    )
+    plan = ask("run", "--suite", str(path), "--seeds", "1", "--dry-run", out=tmp_path)
+    assert directories(plan) == ["lm-grammar/none/seed0", "lm-grammar/rope/seed0"]
+
+
+def test_the_data_folder_may_be_named_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["run", "--task", "lm-shakespeare", "--pe", "none", "--seed", "0", "--tier", "smoke", "--device", "cpu"]
+    (tmp_path / "data").mkdir()
+    monkeypatch.setenv("PEBENCH_DATA_DIR", str(tmp_path / "data"))
+    assert ask(*arguments, "--threads", "1", out=tmp_path / "runs").code == 2
+    assert f"expected {tmp_path / 'data' / 'tiny_shakespeare' / 'input.txt'}" in capsys.readouterr().err
+    (tmp_path / "data" / "tiny_shakespeare").mkdir()
+    text = "".join(random.Random(0).choices("to be or not\n", k=20_000))
+    (tmp_path / "data" / "tiny_shakespeare" / "input.txt").write_text(text)
+    assert ask(*arguments, "--threads", "1", out=tmp_path / "runs").code == 0
+
+
+@pytest.mark.parametrize("task", ["text-imdb", "vit-cifar10", "lm-shakespeare"])
+def test_offline_says_at_once_what_to_do(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("the network was tried")
+
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    start = time.monotonic()
+    assert ask("run", "--task", task, "--offline", out=tmp_path).code == 2
+    assert time.monotonic() - start < 5
+    message = capsys.readouterr().err
+    assert all(words in message for words in ("(--offline)", "with network access", "--data-dir DIR"))
+    assert "Traceback" not in message
+
+
+def test_embedded_tasks_need_no_network(tmp_path: Path) -> None:
+    assert ask(*SMOKE, "--pe", "none", "--seed", "0", "--offline", out=tmp_path).code == 0
+
+
+def test_failed_runs_are_kept_until_they_are_asked_for_again(first: Answer, tmp_path: Path) -> None:
+    arguments = [*SMOKE, "--pe", "add", "--pe", "rope", "--seed", "0"]
+    configs = [configure("vit-digits", name, 0, "smoke") for name in ("add", "rope")]
+    for config in configs:
+        failed_record(config, tmp_path, "killed", "the power failed", 1.0)
+    kept = ask(*arguments, out=tmp_path)
+    assert kept.code == 1
+    assert kept.lines[0] == "2 runs: 0 to do, 0 done, 2 failed (run them again with --retry-failed)"
+    assert "Failed: rope seed 0: the power failed" in kept.text
+    retried = ask(*arguments, "--retry-failed", out=tmp_path)
+    assert (retried.code, retried.lines[0]) == (0, "2 runs: 2 to do, 0 done")
+    assert [find_record(c, tmp_path).metrics for c in configs] == [find_record(c, first.out).metrics for c in configs]
+
+
+def test_a_run_that_fails_is_shown_and_makes_the_exit_code_1(tmp_path: Path) -> None:
+    folder = tmp_path / configure("vit-digits", "none", 0, "smoke").directory
+    folder.mkdir(parents=True)
+    (folder / "checkpoints").touch()  # a file where a folder must go
+    answer = ask(*SMOKE, "--pe", "none", "--seed", "0", out=tmp_path)
+    assert answer.code == 1
+    assert "[1/1] vit-digits none seed 0: FAILED: FileExistsError: " in answer.text
+    assert "Failed: none seed 0: FileExistsError: " in answer.text
+
+
+def test_what_cannot_work_ends_before_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(*SMOKE, "--pe", "add", "--pe", "rope", "--set", "model.d_model=30", out=tmp_path / "runs").code == 2
+    message = capsys.readouterr().err
+    assert "vit-digits with add: " in message
+    assert "vit-digits with rope: " in message
+    assert "Traceback" not in message
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["run", "--task", "vit-digit"], "vit-digits"),
+        (["run", "--task", "vit-digits", "--pe", "rop"], "rope"),
+        (["run", "--task", "vit-digits", "--tier", "smok"], "smoke"),
+        (["run", "--suite", "quickstrat"], "quickstart"),
+        (["run", "--task", "vit-digits", "--set", "train.max_step=3"], "train.max_steps"),
+        (["run", "--task", "vit-digits", "--set", "encoding.bse=3"], "encoding.base"),
+        (["list", "task"], "tasks"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(
+    arguments: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("pebench: error: unknown ")
+    assert f"Did you mean {near!r}?" in message
+    assert "Traceback" not in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "required: VERB"),
+        (["runn"], "invalid choice: 'runn'"),
+        (["run"], "either --task NAME or --suite NAME"),
+        (["run", "--task", "vit-digits", "--suite", "core"], "either --task NAME or --suite NAME"),
+        ([*SMOKE, "--seeds", "0"], "--seeds must be at least 1"),
+        ([*SMOKE, "--seeds", "two"], "invalid int value: 'two'"),
+        ([*SMOKE, "--seeds", "2", "--seed", "2"], "either --seeds N or --seed S"),
+        ([*SMOKE, "--seed", "-1"], "a seed must be in"),
+        ([*SMOKE, "--seed", str(2**32)], "a seed must be in"),
+        ([*SMOKE, "--jobs", "0"], "--jobs must be at least 1"),
+        ([*SMOKE, "--threads", "0"], "--threads must be at least 1"),
+        ([*SMOKE, "--device", "tpu"], "invalid choice: 'tpu'"),
+        ([*SMOKE, "--set", "train.max_steps"], "--set expects key=value"),
+        ([*SMOKE, "--set", "train.max_steps=many"], "train.max_steps expects int, got 'many'"),
+        ([*SMOKE, "--set", "train.max_steps=0"], "train.max_steps must be positive"),
+        ([*SMOKE, "--set", "model.num_heads=3"], "must be a multiple of model.num_heads"),
+        ([*SMOKE, "--set", "model.dropout=1"], "model.dropout must be in"),
+        ([*SMOKE, "--set", "data.max_len=3"], "unknown setting 'data.max_len'"),
+        ([*SMOKE, "--data-dir", "nowhere"], "--data-dir expects a folder"),
+        (["run", "--task", "vit-digits", "--tier", "full"], "has no tier 'full'. Valid for it: smoke, quick"),
+        (["run", "--suite", "nowhere.py"], "'nowhere.py' does not exist"),
+        (["report", "nowhere"], "'nowhere' does not exist"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("pebench: error: ")
+    assert words in message
+    assert "Traceback" not in message
+
+
+def test_a_file_in_the_place_of_the_output_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert ask(*TWO_BY_TWO, out=tmp_path / "file").code == 2
+    assert "--out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["raise SystemError('no')", "SUITE = 3", "def", ""])
+def test_a_file_that_is_no_suite_is_told(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    assert ask("run", "--suite", str(tmp_path / "mine.py"), out=tmp_path).code == 2
+    assert "mine.py" in capsys.readouterr().err
+
+
+def test_what_there_is_is_listed() -> None:
+    for what, names in (("tasks", TASKS), ("encodings", encoding_cards()), ("suites", suite_files())):
+        assert [line.split()[0] for line in ask("list", what).lines] == list(names)
+    assert re.search(r"^add .*; base=10000.0; ratio=1.0$", ask("list", "encodings").text, re.MULTILINE)
+    assert re.search(r"^vit-digits .*\[smoke, quick\]$", ask("list", "tasks").text, re.MULTILINE)
+
+
+def test_a_report_is_markdown_csv_or_json(first: Answer) -> None:
+    markdown = ask("report", str(first.out))
+    rows = list(csv.DictReader(io.StringIO(ask("report", str(first.out), "--format", "csv").text)))
+    tables = json.loads(ask("report", str(first.out), "--format", "json").text)
+    assert markdown.text.startswith("# Results\n")
+    assert [row["encoding"] for row in rows] == ["add", "rope"]
+    assert tables[0]["rows"][0]["n"] == 2
+    accuracy = [r.metrics["test/accuracy"] for r in read_records(first.out) if r.config.encoding == "rope"]
+    assert float(rows[1]["mean"]) == pytest.approx(sum(accuracy) / 2)
+
+
+def test_records_are_collected_in_one_file_that_gives_the_same_report(first: Answer, tmp_path: Path) -> None:
+    text = ask("report", str(first.out), "--records", str(tmp_path / "all.jsonl")).text
+    assert ask("report", str(tmp_path / "all.jsonl")).text == ask("report", str(tmp_path)).text == text
+
+
+def test_the_commands_of_a_report_make_the_runs_it_shows(first: Answer) -> None:
+    (command,) = re.findall("^pebench (run .*)$", ask("report", str(first.out)).text, re.MULTILINE)
+    plan = ask(*command.split(), "--dry-run", out=first.out)
+    assert plan.lines[0] == "4 runs: 0 to do, 4 done"
+
+
+@pytest.mark.parametrize("content", [b"{}", b"[1]", b"\xff\xfe", b""])
+def test_a_report_of_nonsense_names_the_file(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / FILE_NAME).write_bytes(content)
+    assert ask("report", str(tmp_path)).code == 2
+    assert str(tmp_path / FILE_NAME) in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_told(
+    first: Answer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask("report", str(first.out), "--records", str(tmp_path / "nowhere" / "all.jsonl")).code == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [(), ("run",), ("list",), ("report",)])
+def test_help_exits_with_0(verb: Sequence[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*verb, "--help"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith(" ".join(["usage: pebench", *verb]))
+
+
+def test_what_needs_no_model_does_not_import_torch(first: Answer) -> None:
+    program = f"""
+import contextlib, io, sys
+from pebench.cli import main
+for line in ("--help", "run --help", "list tasks", "list encodings", "list suites", "report {first.out}",
+             "run --suite quickstart --dry-run", "run --task text-imdb --offline --out {first.out / "none"}"):
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(line.split())
+    if heavy := {{"torch", "lightning", "datasets", "torchvision"}} & set(sys.modules):
+        sys.exit(f"{{line}} imports {{heavy}}")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
+
+
+def test_the_package_is_a_program() -> None:
+    with pebench("--version") as process:
+        assert process.communicate() == (f"pebench {__version__}\n", "")
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [("list", "tasks"), ("run", "--help"), (*TWO_BY_TWO, "--dry-run")])
+def test_a_reader_that_leaves_early_causes_no_traceback(arguments: Sequence[str], tmp_path: Path) -> None:
+    with pebench(*arguments, cwd=tmp_path) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("delay", [0.2, 1.0])
+def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path: Path) -> None:
+    with pebench(*TWO_BY_TWO, "--out", str(tmp_path), start_new_session=True) as process:
+        process.stdout.readline()
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
+        output, errors = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert "Traceback" not in output + errors
+
+
+def test_an_interrupted_command_goes_on_where_it_was_stopped(
+    tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
+) -> None:
+    arguments = [*SMOKE, "--pe", "none", "--pe", "add", "--seed", "0", "--jobs", "1", "--set", "train.max_steps=300"]
+    with pebench(*arguments, "--out", str(tmp_path), start_new_session=True) as process:
+        assert any(line.startswith("[1/2] ") for line in process.stdout)
+        family = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert errors == "pebench: interrupted. Finished runs are kept; the same command goes on from there.\n"
+    end = time.monotonic() + 5
+    while left := alive(family):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+    (kept,) = read_records(tmp_path)
+    finished = ask(*arguments, out=tmp_path)
+    assert (finished.code, finished.lines[0]) == (0, "2 runs: 1 to do, 1 done")
+    assert kept in read_records(tmp_path)
