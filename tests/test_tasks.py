@@ -21,7 +21,7 @@ from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.errors import UserError
 from pebench.modules.base import SequenceModule
-from pebench.registry import check_options, encoding_card, encoding_cards, load_encoding
+from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.runner import build
 from pebench.suites import Suite, check_encoding_settings, load_suite, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task
@@ -165,8 +165,12 @@ WRONG = {
     "encoding": (("vit-digits", "ropes"), {}, r"unknown encoding 'ropes'\. Did you mean 'rope'\? Valid: add, "),
     "tier": (("vit-digits", "add"), {"tier": "quik"}, r"'vit-digits' has no tier 'quik'\. Valid for it: smoke, quick"),
     "other tier": (("vit-digits", "add"), {"tier": "core"}, r"has no tier 'core'\. Valid for it: smoke, quick"),
-    "option": (("vit-digits", "rope"), {"encoding_args": {"thta": 1}}, r"no option 'thta'\. Valid: theta"),
-    "no option": (("vit-digits", "none"), {"encoding_args": {"ratio": 1}}, r"no option 'ratio'\. Valid: it has none"),
+    "option": (
+        ("vit-digits", "rope"),
+        {"encoding_args": {"thta": 1}},
+        r"unknown option of encoding 'rope': 'thta'\. Did you mean 'theta'\?",
+    ),
+    "no option": (("vit-digits", "none"), {"encoding_args": {"ratio": 1}}, r"'ratio'\. Valid: \(it has none\)"),
     "seed": (("vit-digits", "add", -1), {}, r"a seed must be in \[0, 2\^32\), got -1"),
     "large seed": (("vit-digits", "add", 2**32), {}, r"a seed must be in \[0, 2\^32\), got 4294967296"),
 }
@@ -221,6 +225,15 @@ def test_a_setting_that_cannot_work_is_refused(name, value):
 def test_settings_are_checked_together(settings):
     model = configure("lm-wikitext2", "add", settings=settings).model  # 96 and 3 by default
     assert (model.d_model, model.num_heads) == (settings["model.d_model"], settings["model.num_heads"])
+
+
+def test_the_same_options_make_the_same_run():
+    keys = {configure("vit-digits", "rope", encoding_args=args).key for args in ({}, {"theta": None})}
+    assert len(keys) == 1
+    keys = {configure("vit-digits", "rope", encoding_args={"theta": theta}).key for theta in (10, 10.0)}
+    assert len(keys) == 1
+    with pytest.raises(UserError, match=r"'d_p' of encoding 'concat' expects int, got 2\.5"):
+        configure("vit-digits", "concat", encoding_args={"d_p": 2.5})
 
 
 def test_an_option_of_the_wrong_type_is_refused():
@@ -370,7 +383,7 @@ def test_an_encodings_card_is_what_its_class_says(encoding):
     assert (cls.name, cls.__module__) == (encoding, card.module)
     assert card.summary
     assert dict(cls.__init__.__kwdefaults__ or {}) == card.options
-    check_options(encoding, card.options)
+    assert normal_options(encoding, card.options) == {}
 
 
 @pytest.mark.parametrize("module", ["config", "registry", "tasks", "suites", "records", "sources", "streams", "stats"])
@@ -542,7 +555,7 @@ def test_an_encoding_setting_that_none_knows_is_refused():
     [
         ({"tasks": ["vit-digit"]}, "Did you mean 'vit-digits'"),
         ({"encodings": ["ad"]}, "Did you mean 'add'"),
-        ({"encodings": [("add", {"d_p": 8})]}, "no option 'd_p'"),
+        ({"encodings": [("add", {"d_p": 8})]}, "option of encoding 'add': 'd_p'"),
         ({"tier": "core"}, "has no tier 'core'"),
         ({"settings": {"train.steps": 1}}, "unknown setting 'train.steps'"),
         ({"seeds": [-1]}, "a seed must be"),

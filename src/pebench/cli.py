@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"pebench: error: {error.strerror}: {error.filename}", file=sys.stderr)
+        print(f"pebench: error: {error}", file=sys.stderr)
         return EXIT_USAGE
 
 

@@ -1,4 +1,4 @@
-"""What a run is: frozen, typed, hashable settings. Nothing here imports torch."""
+"""What a run is: frozen, typed settings. Nothing here imports torch."""
 
 import hashlib
 import json

@@ -22,7 +22,7 @@ from typing import Any
 from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.errors import UserError
-from pebench.records import Record, find_record, write_record
+from pebench.records import FILE_NAME, Record, find_record, write_record
 
 LOG = "log.txt"
 LOG_LINES = 20
@@ -86,6 +86,19 @@ def _context() -> Any:
     return context
 
 
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off while a process starts: half started, it would answer with a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _prepare(context: Any, plan: Sequence[RunConfig], options: Options, display: Display) -> None:
     """Prepare all data once, and build every model once, in a process of its own."""
     receiver, sender = context.Pipe(duplex=False)
@@ -115,11 +128,11 @@ def _distinct(plan: Sequence[RunConfig]) -> list[RunConfig]:
 
 def _check(plan: Sequence[RunConfig], options: Options, connection: Connection) -> None:
     _follow_parent()
+    problems: list[str] = []
     try:
         from pebench.data import datamodule_of
         from pebench.runner import build
 
-        problems = []
         for config in plan:
             data = datamodule_of(config, options.data_dir)
             if not data.file.is_file():
@@ -131,7 +144,7 @@ def _check(plan: Sequence[RunConfig], options: Options, connection: Connection) 
                 problems.append(f"{config.task} with {config.encoding}: {error}")
         connection.send(problems)
     except UserError as error:
-        connection.send([str(error)])
+        connection.send([*problems, str(error)])
     except Exception:
         connection.send([f"pebench failed while preparing; please report this:\n{traceback.format_exc()}"])
 
@@ -147,9 +160,11 @@ class _Running:
 
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options) -> "_Running":
+        (options.out / config.directory / FILE_NAME).unlink(missing_ok=True)  # of a failure that is tried again
         ours, theirs = context.Pipe()
         process = context.Process(target=_work, args=(config, options, theirs), daemon=True)
-        process.start()
+        with _uninterrupted():
+            process.start()
         theirs.close()  # or the end of the process would not be heard
         return _Running(config, process, ours, time.monotonic())
 

@@ -27,12 +27,14 @@ class EncodingCard:
         summary: First line of the class's docstring.
         module: Where it is defined.
         options: Keyword options of its constructor with their defaults.
+        types: Their types; ``None`` is allowed where it is the default.
     """
 
     name: str
     summary: str
     module: str
     options: Mapping[str, Any]
+    types: Mapping[str, type]
 
 
 def register(name: str) -> Callable[[T], T]:
@@ -54,7 +56,7 @@ def encoding_cards() -> dict[str, EncodingCard]:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and (name := _registered_name(node)):
                 summary = (ast.get_docstring(node) or "").split("\n")[0].rstrip(".")
-                found[name] = EncodingCard(name, summary, f"pebench.encodings.{path.stem}", _options(node))
+                found[name] = EncodingCard(name, summary, f"pebench.encodings.{path.stem}", *_options(node))
     return dict(sorted(found.items()))
 
 
@@ -65,13 +67,17 @@ def _registered_name(node: ast.ClassDef) -> str | None:
     return None
 
 
-def _options(node: ast.ClassDef) -> dict[str, Any]:
-    """Keyword-only arguments of ``__init__`` with their default values."""
+def _options(node: ast.ClassDef) -> tuple[dict[str, Any], dict[str, type]]:
+    """Keyword-only arguments of ``__init__``: their default values, and their types."""
     for item in node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            pairs = zip(item.args.kwonlyargs, item.args.kw_defaults, strict=True)
-            return {a.arg: ast.literal_eval(default) for a, default in pairs if default is not None}
-    return {}
+            pairs = list(zip(item.args.kwonlyargs, item.args.kw_defaults, strict=True))
+            defaults = {a.arg: ast.literal_eval(default) for a, default in pairs if default is not None}
+            return defaults, {a.arg: _TYPES[ast.unparse(a.annotation).split(" ")[0]] for a, _ in pairs if a.annotation}
+    return {}, {}
+
+
+_TYPES = {"int": int, "float": float, "str": str, "bool": bool}
 
 
 def encoding_card(name: str) -> EncodingCard:
@@ -96,21 +102,32 @@ def load_encoding(name: str) -> type:
     return _loaded[name]
 
 
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that the encoding's constructor does not have, or of another type than their default's.
+def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an encoding in one form, so that the same run has the same name.
+
+    Args:
+        name: Of the encoding.
+        options: Keyword options of its constructor.
+
+    Returns:
+        The options that differ from their defaults, whole numbers made floats where floats are meant.
 
     Raises:
-        UserError: With the options that exist.
+        UserError: For an option that it does not have, or of the wrong type.
+
+    Example:
+        >>> normal_options("rope", {"theta": 10}), normal_options("add", {"ratio": 1})
+        ({'theta': 10.0}, {})
     """
-    known = encoding_card(name).options
-    for option in options:
-        if option in known:
-            expected = float if known[option] is None else type(known[option])
-            fits = isinstance(options[option], expected) or (expected is float and type(options[option]) is int)
-            if not fits and options[option] != known[option]:
-                raise UserError(
-                    f"option {option!r} of encoding {name!r} expects {expected.__name__}, got {options[option]!r}."
-                )
-        else:
-            valid = ", ".join(f"{k} (default {v})" for k, v in known.items()) or "it has none"
-            raise UserError(f"encoding {name!r} has no option {option!r}. Valid: {valid}.")
+    card, normal = encoding_card(name), {}
+    for option, value in options.items():
+        if option not in card.options:
+            raise unknown_name(f"option of encoding {name!r}:", option, card.options or ["(it has none)"])
+        kind, default = card.types[option], card.options[option]
+        if kind is float and type(value) is int:
+            value = float(value)
+        if value != default and type(value) is not kind:
+            raise UserError(f"option {option!r} of encoding {name!r} expects {kind.__name__}, got {value!r}.")
+        if value != default:
+            normal[option] = value
+    return normal

@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,10 @@ def reachable(url: str) -> bool:
             answered.append(True)
         except urllib.error.HTTPError:
             answered.append(True)  # a refusal is an answer
-        except OSError:
+        except (OSError, ValueError, HTTPException):
             pass
-        done.set()
+        finally:
+            done.set()
 
     threading.Thread(target=ask, daemon=True).start()  # name look-up obeys no time-out of ours
     done.wait(PROBE_S)

@@ -8,7 +8,7 @@ from typing import Any
 from pebench import sources
 from pebench.config import DataConfig, ModelConfig, RunConfig, TrainConfig, override
 from pebench.errors import UserError, unknown_name
-from pebench.registry import check_options
+from pebench.registry import normal_options
 
 
 @dataclass(frozen=True)
@@ -310,10 +310,10 @@ def configure(
     if tier not in card.budgets:
         valid = ", ".join(card.budgets)
         raise UserError(f"task {task!r} has no tier {tier!r}. Valid for it: {valid}.")
-    check_options(encoding, encoding_args or {})
+    encoding_args = normal_options(encoding, encoding_args or {})
     budget = card.budgets[tier]
     config = RunConfig(
-        task=task, encoding=encoding, seed=seed, tier=tier, encoding_args=dict(encoding_args or {}),
+        task=task, encoding=encoding, seed=seed, tier=tier, encoding_args=encoding_args,
         model=budget.model, data=budget.data, train=budget.train,
     )  # fmt: skip
     return override(config, settings or {})

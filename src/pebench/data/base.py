@@ -1,10 +1,8 @@
 """What every LightningDataModule here shares: prepared once, kept on disk, held as tensors."""
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -111,14 +109,13 @@ class TensorDataModule(lightning.LightningDataModule):
             prepared = self.read()
             values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.file.parent, suffix=".part")
+            temporary = self.file.with_suffix(f".{os.getpid()}.part")
             try:
-                with os.fdopen(handle, "wb") as file:
+                with temporary.open("wb") as file:
                     torch.save(values, file)
                 os.replace(temporary, self.file)
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(temporary)
+                temporary.unlink(missing_ok=True)
 
     def _load(self) -> dict[str, Any] | None:
         try:

@@ -1,7 +1,7 @@
 """Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
 
 import random
-import urllib.error
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,11 @@ class Shakespeare(RunningText):
 
     def read(self) -> Prepared:
         """Load, download if there is no local copy, and cut 90 : 5 : 5."""
-        text = self._text_file().read_text(encoding="utf-8")
+        path = self._text_file()
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not text in UTF-8: {error}") from error
         first, second = int(0.9 * len(text)), int(0.95 * len(text))
         parts = {"train": text[:first], "val": text[first:second], "test": text[second:]}
         characters = sorted(set(parts["train"]))
@@ -103,7 +107,7 @@ class Shakespeare(RunningText):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 torch.hub.download_url_to_file(self.source.url, str(path), hash_prefix=self.source.pin, progress=False)
-            except (urllib.error.URLError, RuntimeError) as error:
+            except (OSError, HTTPException, RuntimeError) as error:
                 raise UserError(f"{self.source.url} could not be downloaded: {error}") from error
         return path
 

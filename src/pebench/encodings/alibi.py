@@ -31,6 +31,7 @@ class AlibiEncoding(PositionalEncoding):
            tell a text from its mirror image.
 
     Example:
+        >>> from pebench.encodings import EncodingSpec
         >>> spec = EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=(8,), causal=True)
         >>> encoding = AlibiEncoding(spec)
         >>> encoding.prepare(torch.tensor([[0.0], [1.0], [2.0]]))[0, 2]  # slope 1/16 in the first of two heads
