@@ -165,9 +165,9 @@ _ALL = (
         citation="pebench",
         budgets=_with_smoke(
             quick=Budget(
-                ModelConfig(d_model=64, num_layers=1, num_heads=2),
+                ModelConfig(d_model=64, num_layers=1, num_heads=4),
                 DataConfig(max_len=16, vocab_size=10),
-                TrainConfig(max_steps=800, batch_size=64, learning_rate=3e-3, evaluations=5),
+                TrainConfig(max_steps=1200, batch_size=64, learning_rate=3e-3, evaluations=5),
             )
         ),
     ),

@@ -157,8 +157,8 @@ class Order(LabelledTexts):
 
     A text fills between a half and the whole of `max_len` with stanzas of four tokens. A stanza takes two
     different tokens A and B, each twice, and orders them as the label says: 0 AABB, 1 ABAB, 2 ABBA. As a
-    bag of tokens a text says nothing of its label. Read backwards it keeps its label, so that an encoding
-    that is blind to direction can solve it as well.
+    bag of tokens a text says nothing of its label. Read backwards it keeps its label, so that blindness
+    to direction alone does not rule an encoding out.
     """
 
     title = "order"
