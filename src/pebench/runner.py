@@ -19,7 +19,7 @@ from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.models import transformer
 from pebench.modules.base import SequenceModule
-from pebench.records import Record, write_record
+from pebench.records import FILE_NAME, Record, write_record
 from pebench.tasks import find_task
 
 import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
@@ -133,7 +133,7 @@ def resumable_step(checkpoint: Path) -> int:
 def clear(folder: Path, step: int) -> None:
     """Remove what an earlier attempt left in its folder, but for what this one resumes from."""
     folder.mkdir(parents=True, exist_ok=True)
-    leftovers = [*folder.glob("record.json"), *folder.glob(".record-*")]
+    leftovers = [*folder.glob(FILE_NAME), *folder.glob(".record-*")]
     if not step:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         leftovers += folder.glob("events.out.tfevents.*")

@@ -46,6 +46,11 @@ class Source:
         """Its folder in a local data folder."""
         return self.local.split("/")[0]
 
+    @property
+    def site(self) -> str:
+        """What is asked whether the network is there: the hub that the user has chosen, or `url`."""
+        return os.environ.get("HF_ENDPOINT", self.url) if self.hub else self.url
+
     def __str__(self) -> str:
         where = f"{self.hub}{f', {self.config},' if self.config else ''} at" if self.hub else f"{self.url},"
         return f"{where} {self.pin}"
@@ -141,9 +146,7 @@ def check_available(source: Source, data_dir: Path | None) -> None:
                 f"{source.title} is not in the local data folder: expected {data_dir / source.local}. "
                 "Put a copy there, or leave out --data-dir (and unset PEBENCH_DATA_DIR) to download it."
             )
-    elif not downloaded(source) and not reachable(
-        os.environ.get("HF_ENDPOINT", source.url) if source.hub else source.url
-    ):
+    elif not downloaded(source) and not reachable(source.site):
         why = "the network is forbidden (--offline)" if offline() else "the network cannot be reached"
         raise UserError(
             f"{source.title} is not on this machine and {why}. Either run once with network access, which downloads "

@@ -4,7 +4,7 @@ import ast
 import itertools
 import runpy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,19 +52,17 @@ class Suite:
             UserError: For anything that does not exist or cannot work.
         """
         seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
-        return [
-            self._configure(task, encoding, seed)
-            for seed, task, encoding in itertools.product(seeds, self.tasks, self.encodings)
-        ]
+        kinds = [self._configure(*kind) for kind in itertools.product(self.tasks, self.encodings)]
+        return [replace(config, seed=seed) for seed in seeds for config in kinds]
 
-    def _configure(self, task: str, encoding: Encoding, seed: int) -> RunConfig:
+    def _configure(self, task: str, encoding: Encoding) -> RunConfig:
         name, options = (encoding, {}) if isinstance(encoding, str) else encoding
         prefix = "encoding."
         common = {k.removeprefix(prefix): v for k, v in self.settings.items() if k.startswith(prefix)}
         known = encoding_card(name).options
         options = {k: _value(v) for k, v in common.items() if k in known} | dict(options)
         settings = {k: v for k, v in self.settings.items() if not k.startswith(prefix)}
-        return configure(task, name, seed, self.tier, settings, options)
+        return configure(task, name, 0, self.tier, settings, options)
 
 
 def _value(value: Any) -> Any:

@@ -21,11 +21,7 @@ def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], co
         UserError: If it cannot be had, or the local files cannot be read or lack something.
     """
     sources.check_available(source, data_dir)
-    if (
-        data_dir is None
-        and sources.downloaded(source)
-        and not sources.reachable(os.environ.get("HF_ENDPOINT", sources.HUB))
-    ):
+    if data_dir is None and sources.downloaded(source) and not sources.reachable(source.site):
         os.environ["HF_HUB_OFFLINE"] = "1"  # before datasets is imported: it would retry for half a minute
     import datasets
 
