@@ -7,7 +7,9 @@ from typing import Any, TypedDict, cast
 import lightning
 import torch
 from torch import Tensor, nn
-from torchmetrics import Metric
+from torch.nn import functional as F
+from torchmetrics import MeanMetric, Metric
+from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding
 from pebench.models.layers import initialise
@@ -135,6 +137,27 @@ class SequenceModule(lightning.LightningModule):
         total = int(self.trainer.estimated_stepping_batches)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, total, self.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+class Classifier(SequenceModule):
+    """What the two classifiers share. A batch is what `forward` takes, then the labels (B,)."""
+
+    def finish_classes(self, num_classes: int) -> None:
+        """`finish`, with the metrics of a classifier."""
+        accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
+        self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
+
+    def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """Cross-entropy in nats per example."""
+        *inputs, labels = batch
+        return F.cross_entropy(self(*inputs).float(), labels)
+
+    def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
+        """Count loss and accuracy."""
+        *inputs, labels = batch
+        logits = self(*inputs).float()
+        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
+        self.metric(f"{stage}/accuracy").update(logits, labels)
 
 
 def schedule(step: int, total: int, warmup: float) -> float:

@@ -5,16 +5,13 @@ from typing import Any, Unpack
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike
 from pebench.models.layers import Linear, TokenEmbedding
-from pebench.modules.base import SequenceModule, TrunkOptions, masked_mean
+from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
 
-class TextClassifier(SequenceModule):
+class TextClassifier(Classifier):
     """Text classifier, bidirectional, from the mean of the tokens that are not padding.
 
     A batch is a triple: tokens (B, L), lengths (B,) and labels (B,). What stands behind a text's length
@@ -42,25 +39,10 @@ class TextClassifier(SequenceModule):
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=False, **options)
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
-        self.finish({
-            "loss": MeanMetric(nan_strategy="error"),
-            "accuracy": MulticlassAccuracy(num_classes, average="micro", validate_args=False),
-        })  # fmt: skip
+        self.finish_classes(num_classes)
 
     def forward(self, tokens: Tensor, lengths: Tensor, positions: Tensor | None = None) -> Tensor:
         """Class logits (B, num_classes) of texts; `positions` (L, 1) stands in for 0, 1, 2, ..."""
         valid = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
         logits: Tensor = self.head(masked_mean(self.trunk(self.input(tokens), positions, valid), valid))
         return logits
-
-    def loss(self, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
-        """Cross-entropy in nats per text."""
-        tokens, lengths, labels = batch
-        return F.cross_entropy(self(tokens, lengths).float(), labels)
-
-    def update(self, batch: tuple[Tensor, Tensor, Tensor], stage: str) -> None:
-        """Count loss and accuracy."""
-        tokens, lengths, labels = batch
-        logits = self(tokens, lengths).float()
-        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
-        self.metric(f"{stage}/accuracy").update(logits, labels)

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from torch import Tensor
-from torch.nn import functional as F
-from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike
 from pebench.models.layers import Linear, PatchEmbedding
-from pebench.modules.base import SequenceModule, TrunkOptions, masked_mean
+from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
 
-class ViT(SequenceModule):
+class ViT(Classifier):
     """Vision transformer on square patches, bidirectional, classified from the mean of its tokens.
 
     A batch is a pair: images (B, channels, image_size, image_size), floats of about zero mean and unit
@@ -50,10 +47,7 @@ class ViT(SequenceModule):
         self.image_size = image_size
         self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
-        self.finish({
-            "loss": MeanMetric(nan_strategy="error"),
-            "accuracy": MulticlassAccuracy(num_classes, average="micro", validate_args=False),
-        })  # fmt: skip
+        self.finish_classes(num_classes)
 
     def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:
         """Class logits (B, num_classes) of images; `positions` (L, 2) stands in for the trained grid."""
@@ -64,15 +58,3 @@ class ViT(SequenceModule):
             )
         logits: Tensor = self.head(masked_mean(self.trunk(self.input(images), positions), None))
         return logits
-
-    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """Cross-entropy in nats per image."""
-        images, labels = batch
-        return F.cross_entropy(self(images).float(), labels)
-
-    def update(self, batch: tuple[Tensor, Tensor], stage: str) -> None:
-        """Count loss and accuracy."""
-        images, labels = batch
-        logits = self(images).float()
-        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
-        self.metric(f"{stage}/accuracy").update(logits, labels)
