@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pebench.cli import make_plan, parser
+from pebench.cli.grammar import parser
+from pebench.cli.running import make_plan
 from pebench.records import read_records
 from pebench.registry import encoding_cards
 from pebench.report import markdown, overview

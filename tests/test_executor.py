@@ -20,7 +20,10 @@ from pebench.callbacks import DivergedError
 from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.errors import UserError
-from pebench.executor import LOG, execute, failed_record, failure_kind
+from pebench.executors import Resources
+from pebench.executors.local import execute
+from pebench.executors.server import prepare
+from pebench.executors.worker import LOG, failed_record, failure_kind
 from pebench.records import Record, find_record, read_records
 from pebench.runner import run
 from pebench.tasks import configure
@@ -77,7 +80,8 @@ class Outcome:
 def executed(plan: list[RunConfig], out: Path, jobs: int) -> Outcome:
     display = Killer(plan, out)
     with display:
-        execute(plan, options(out), jobs, display)
+        prepare(plan, options(out), display)
+        execute(plan, options(out), Resources(jobs), display)
     return Outcome(out, display.console.file.getvalue().splitlines(), multiprocessing.active_children())
 
 
@@ -112,7 +116,8 @@ def test_a_run_that_raises_leaves_its_reason_and_the_end_of_its_log(mixed: Outco
 def test_a_run_beyond_its_time_limit_is_ended(tmp_path: Path) -> None:
     limited = replace(options(tmp_path), time_limit_s=3.0)
     with Display([ENDLESS], Console(file=io.StringIO())) as display:
-        execute([ENDLESS], limited, 1, display)
+        prepare([ENDLESS], limited, display)
+        execute([ENDLESS], limited, Resources(1), display)
     record = find_record(ENDLESS, tmp_path)
     assert record is not None
     assert record.error is not None
@@ -185,25 +190,6 @@ def test_a_failed_run_can_be_done_again(mixed: Outcome, tmp_path: Path) -> None:
     config = HEALTHY[0]
     failed_record(config, tmp_path, "killed", "the power failed", 1.0)
     assert executed([config], tmp_path.resolve(), jobs=1).record(config).metrics == mixed.record(config).metrics
-
-
-def test_what_cannot_work_is_told_at_once_and_all_of_it(tmp_path: Path) -> None:
-    names = ("none", "add", "rope")
-    plan = [configure("vit-digits", name, 0, "smoke", {"model.d_model": 30}) for name in names]
-    with pytest.raises(UserError) as caught:
-        executed(plan, tmp_path, jobs=2)
-    problems = str(caught.value).splitlines()
-    assert [problem.split(": ")[0] for problem in problems] == ["vit-digits with add", "vit-digits with rope"]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_option_of_the_wrong_type_is_the_users_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="d_p"):
-        configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": "many"})
-    plan = [configure("vit-digits", "concat", 0, "smoke", encoding_args={"d_p": 3})]
-    with pytest.raises(UserError, match="d_p") as caught:
-        executed(plan, tmp_path, jobs=1)
-    assert "Traceback" not in str(caught.value)
 
 
 def test_more_to_a_batch_than_there_are_examples_is_the_users_error(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pebench.config import PROTOCOL_VERSION
 from pebench.errors import UserError
-from pebench.records import FILE_NAME, Record, find_record, read_records, write_jsonl, write_record
+from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_records, write_jsonl, write_record
 from pebench.tasks import configure
 
 CONFIG = configure("vit-digits", "concat", 3, "smoke", {"train.max_steps": 7}, {"d_p": 8})
@@ -46,7 +46,7 @@ def many() -> list[Record]:
 @pytest.mark.parametrize("record", [RECORD, FAILED], ids=["ok", "failed"])
 def test_a_record_reads_back_as_it_was_written(record: Record, tmp_path: Path) -> None:
     path = write_record(record, tmp_path)
-    assert path == tmp_path / record.config.directory / FILE_NAME
+    assert path == tmp_path / record.config.directory / (FILE_NAME if record.ok else FAILURE)
     assert find_record(record.config, tmp_path) == record
     assert read_records(tmp_path) == [record]
 

@@ -288,11 +288,12 @@ def test_a_model_that_diverged_before_the_first_look_leaves_no_record(tmp_path: 
 
 def test_the_loss_is_looked_at_every_so_many_steps() -> None:
     watch, nan = FiniteLoss(), torch.tensor(math.nan)
+    alone = SimpleNamespace(reduce_boolean_decision=lambda decision, all=True: decision)
     watch.on_train_batch_end(SimpleNamespace(global_step=24), None, {"loss": nan}, None, 23)
-    watch.on_train_batch_end(SimpleNamespace(global_step=25), None, {"loss": torch.ones(())}, None, 24)
+    watch.on_train_batch_end(SimpleNamespace(global_step=25, strategy=alone), None, {"loss": torch.ones(())}, None, 24)
     for outputs in (nan, {"loss": nan}):
         with pytest.raises(DivergedError):
-            watch.on_train_batch_end(SimpleNamespace(global_step=50), None, outputs, None, 49)
+            watch.on_train_batch_end(SimpleNamespace(global_step=50, strategy=alone), None, outputs, None, 49)
 
 
 def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:

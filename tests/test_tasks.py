@@ -21,9 +21,10 @@ from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.errors import UserError
 from pebench.modules.base import SequenceModule
+from pebench.planning import Plan
 from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.runner import build
-from pebench.suites import Suite, check_encoding_settings, load_suite, suite_files
+from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task
 
 import lightning  # isort: skip
@@ -275,9 +276,9 @@ def test_a_setting_is_taken_as_text_or_as_a_value(name, value, expected):
 
 
 def test_assignments_are_read_as_settings():
-    assert parse_settings(["a.b=1", " c = x=y "]) == {"a.b": "1", "c": "x=y"}
+    assert parse_settings(["a.b=1", " c = x=y "], "--set") == {"a.b": "1", "c": "x=y"}
     with pytest.raises(UserError, match=r"--set expects key=value, got 'a'"):
-        parse_settings(["a"])
+        parse_settings(["a"], "--set")
 
 
 # Configurations
@@ -293,12 +294,15 @@ OTHERS = {
     "model": replace(BASE, model=replace(BASE.model, dropout=0.1)),
     "data": replace(BASE, data=replace(BASE.data, patch_size=2)),
     "train": replace(BASE, train=replace(BASE.train, clip=2.0)),
+    "regime": replace(BASE, regime="FLOPs"),
+    "selected": replace(BASE, selected=("train.clip",)),
+    "stage": replace(BASE, stage="select"),
 }
 
 
 def test_a_key_is_stable():
     """A change here orphans every record: it must come with a new PROTOCOL_VERSION, or not at all."""
-    assert BASE.key == "3d9f115ba8e6"
+    assert BASE.key == "301a50d282ce"
 
 
 def test_the_key_differs_with_whatever_decides_the_outcome():
@@ -310,7 +314,7 @@ def test_the_key_differs_with_whatever_decides_the_outcome():
 def test_the_key_differs_between_protocols(monkeypatch):
     before = BASE.key
     monkeypatch.setattr("pebench.config.PROTOCOL_VERSION", "0.0")
-    assert BASE.key != before
+    assert replace(BASE).key != before
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1"])
@@ -497,57 +501,59 @@ def test_bits_per_byte_are_the_loss_over_the_bytes():
 # Suites
 
 
+def planned(suite: Suite) -> list[RunConfig]:
+    return Plan(suite, suite.kinds()).testing({})
+
+
 @pytest.mark.parametrize("name", suite_files())
 def test_every_suite_can_be_planned(name):
     suite = load_suite(name)
-    plan = suite.plan()
+    plan = planned(suite)
     seeds = suite.seeds if isinstance(suite.seeds, int) else len(suite.seeds)
     assert suite.name == name
     assert suite.question
     assert len(plan) == len({config.key for config in plan}) == len(suite.tasks) * len(suite.encodings) * seeds
-    check_encoding_settings(suite)
 
 
 def test_quickstart_is_every_embedded_task_with_the_core_encodings():
     suite = load_suite("quickstart")
     rows = [(seed, task, name) for seed in range(suite.seeds) for task in EMBEDDED for name in CORE_ENCODINGS]
-    assert [(config.seed, config.task, config.encoding) for config in suite.plan()] == rows
-    assert {config.tier for config in suite.plan()} == {"quick"}
+    assert [(config.seed, config.task, config.encoding) for config in planned(suite)] == rows
+    assert {config.tier for config in planned(suite)} == {"quick"}
 
 
 def test_a_plan_goes_seed_by_seed():
-    plan = Suite("s", "?", ["vit-digits", "text-order"], ["add", "none"], seeds=[4, 2]).plan()
+    plan = planned(Suite("s", "?", ["vit-digits", "text-order"], ["add", "none"], seeds=[4, 2]))
     assert [config.seed for config in plan] == [4] * 4 + [2] * 4
     assert Counter(config.encoding for config in plan) == {"add": 4, "none": 4}
 
 
 def test_a_number_of_seeds_counts_from_zero():
-    assert [config.seed for config in Suite("s", "?", ["vit-digits"], ["add"], seeds=3).plan()] == [0, 1, 2]
+    assert [config.seed for config in planned(Suite("s", "?", ["vit-digits"], ["add"], seeds=3))] == [0, 1, 2]
 
 
 def test_an_encoding_can_bring_options():
     suite = Suite("s", "?", ["vit-digits"], ["rope", ("rope", {"theta": 10.0}), ("concat", {"d_p": 8})], seeds=1)
-    plan = suite.plan()
+    plan = planned(suite)
     assert [dict(config.encoding_args) for config in plan] == [{}, {"theta": 10.0}, {"d_p": 8}]
     assert len({config.key for config in plan}) == 3
 
 
 def test_a_suites_settings_reach_every_run():
     suite = Suite("s", "?", ["vit-digits"], ["add", "rope"], 1, settings={"train.max_steps": "7", "model.dropout": 0.5})
-    assert [(c.train.max_steps, c.model.dropout) for c in suite.plan()] == [(7, 0.5)] * 2
+    assert [(c.train.max_steps, c.model.dropout) for c in planned(suite)] == [(7, 0.5)] * 2
 
 
 def test_an_encoding_setting_reaches_the_encodings_that_know_it():
     settings = {"encoding.ratio": "0.5"}
     suite = Suite("s", "?", ["vit-digits"], ["add", "none", ("learned", {"ratio": 2.0})], 1, settings=settings)
-    check_encoding_settings(suite)
-    assert [dict(config.encoding_args) for config in suite.plan()] == [{"ratio": 0.5}, {}, {"ratio": 2.0}]
+    assert [dict(config.encoding_args) for config in planned(suite)] == [{"ratio": 0.5}, {}, {"ratio": 2.0}]
 
 
 def test_an_encoding_setting_that_none_knows_is_refused():
     suite = Suite("s", "?", ["vit-digits"], ["add", "none"], 1, settings={"encoding.ratoi": 1})
     with pytest.raises(UserError, match=r"'encoding\.ratoi'\. Did you mean 'encoding\.ratio'\?"):
-        check_encoding_settings(suite)
+        suite.kinds()
 
 
 @pytest.mark.parametrize(
@@ -564,7 +570,7 @@ def test_an_encoding_setting_that_none_knows_is_refused():
 def test_a_plan_that_cannot_work_is_refused(changed, message):
     values = {"tasks": ["vit-digits"], "encodings": ["add"], "seeds": 1} | changed
     with pytest.raises(UserError, match=message):
-        Suite("s", "?", **values).plan()
+        planned(Suite("s", "?", **values))
 
 
 def test_a_suite_file_of_ones_own_works(tmp_path):
@@ -573,7 +579,7 @@ def test_a_suite_file_of_ones_own_works(tmp_path):
         "import pebench\n"
         "SUITE = pebench.Suite('mine', 'Is 8 enough?', ['vit-digits'], [('concat', {'d_p': 8}), 'none'], seeds=2)\n"
     )
-    plan = load_suite(str(file)).plan()
+    plan = planned(load_suite(str(file)))
     assert [(c.encoding, c.seed, dict(c.encoding_args)) for c in plan] == [
         ("concat", 0, {"d_p": 8}), ("none", 0, {}), ("concat", 1, {"d_p": 8}), ("none", 1, {}),
     ]  # fmt: skip

@@ -27,7 +27,8 @@ class StepSeed(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start the step's stream."""
-        seed = stream(self.seed, "step", trainer.global_step)
+        rank = (trainer.global_rank,) if trainer.global_rank else ()  # processes that share a batch drop differently
+        seed = stream(self.seed, "step", trainer.global_step, *rank)
         torch.default_generator.manual_seed(seed)  # manual_seed would visit every kind of device: 0.4 ms a step
         if module.device.type != "cpu":
             torch.get_device_module(module.device).manual_seed(seed)
@@ -150,8 +151,21 @@ class FiniteLoss(Callback):
             DivergedError: If it is not finite.
         """
         loss = outputs["loss"] if isinstance(outputs, Mapping) else outputs
-        if trainer.global_step % self.EVERY == 0 and isinstance(loss, Tensor) and not bool(loss.isfinite()):
+        if trainer.global_step % self.EVERY or not isinstance(loss, Tensor):
+            return
+        if not trainer.strategy.reduce_boolean_decision(bool(loss.isfinite())):
             raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
+
+
+class LastValidation(Callback):
+    """Has validation follow the last step, even where the evaluations do not divide the steps."""
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """At the last step, ask for the end; Lightning then validates."""
+        if trainer.global_step == trainer.max_steps:
+            trainer.should_stop = True
 
 
 class InterruptedRunError(Exception):
@@ -159,7 +173,7 @@ class InterruptedRunError(Exception):
 
 
 class Resumable(Checkpoint):
-    """Keeps the whole state of training after every validation, and stops when asked.
+    """Keeps the whole state of training after every validation and every minute, and stops when asked.
 
     Asked to stop, it saves at the end of the step, unless a validation is due there: then, as in the middle
     of a validation or test, the run resumes from the validation before.
@@ -169,8 +183,11 @@ class Resumable(Checkpoint):
         stop: Says whether to stop.
     """
 
+    EVERY_S = 60.0
+
     def __init__(self, path: Path, stop: Callable[[], bool]) -> None:
         self.path, self.stop = path, stop
+        self.saved = time.monotonic()
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -180,27 +197,44 @@ class Resumable(Checkpoint):
         Raises:
             InterruptedRunError: If asked to stop.
         """
-        if self.stop():
-            if trainer.global_step % int(trainer.val_check_interval or 1):
-                trainer.save_checkpoint(self.path)
-            raise InterruptedRunError(f"stopped at step {trainer.global_step}")
+        step = trainer.global_step
+        stop = self._asked(trainer)
+        validates = step % int(trainer.val_check_interval or 1) == 0 or step == trainer.max_steps
+        if not validates and (stop or self._due(trainer)):
+            self._save(trainer)
+        if stop:
+            raise InterruptedRunError(f"stopped at step {step}")
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Keep the state."""
         if trainer.state.fn == "fit":
-            trainer.save_checkpoint(self.path)
+            self._save(trainer)
 
-    def on_validation_batch_end(self, *_: Any) -> None:
+    def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop if asked."""
-        self._check()
+        self._check(trainer)
 
-    def on_test_batch_end(self, *_: Any) -> None:
+    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop if asked."""
-        self._check()
+        self._check(trainer)
 
-    def _check(self) -> None:
-        if self.stop():
+    def _check(self, trainer: Trainer) -> None:
+        if trainer.world_size == 1 and self.stop():  # several processes have unequal numbers of batches here
             raise InterruptedRunError("stopped while evaluating")
+
+    def _asked(self, trainer: Trainer) -> bool:
+        """Whether any of the processes of the run was asked to stop."""
+        return trainer.strategy.reduce_boolean_decision(self.stop(), all=False)
+
+    def _due(self, trainer: Trainer) -> bool:
+        """Whether a minute is over; only looked at now and then, where processes must agree."""
+        if trainer.global_step % int(trainer.log_every_n_steps):  # type: ignore[attr-defined]
+            return False
+        return trainer.strategy.reduce_boolean_decision(time.monotonic() - self.saved > self.EVERY_S, all=False)
+
+    def _save(self, trainer: Trainer) -> None:
+        trainer.save_checkpoint(self.path)
+        self.saved = time.monotonic()
 
 
 class DurableCheckpointIO(TorchCheckpointIO):

@@ -1,16 +1,17 @@
 """What a run is: frozen, typed settings. Nothing here imports torch."""
 
+import functools
 import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pebench.errors import UserError, unknown_name
 
-PROTOCOL_VERSION = "0.1"
+PROTOCOL_VERSION = "0.2"
 """Rules under which records are comparable. A changed default, split, metric or trunk raises it."""
 
 CORE_ENCODINGS = ("add", "concat", "learned", "none", "rope")
@@ -21,6 +22,12 @@ REFERENCE_ENCODING = "add"
 
 PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
 """Lightning's names of what a run may compute in."""
+
+REGIMES = ("width", "parameters", "FLOPs")
+"""What is equal between the rows of a table: the trunk, the number of parameters, or the cost of a training step."""
+
+STAGES = ("test", "select")
+"""What a run is for: to be tested, or to choose a setting by its validation metrics; that one is never tested."""
 
 TIERS = ("smoke", "quick", "core", "full")
 """Budgets, from two steps to a modern GPU's."""
@@ -51,7 +58,7 @@ class DataConfig:
 
     Args:
         max_len: Longest text in tokens (longer ones are cut), or an LM's context.
-        vocab_size: Largest vocabulary, special tokens included.
+        vocab_size: Vocabulary, special tokens included.
         patch_size: Side of a square image patch in pixels.
     """
 
@@ -87,7 +94,21 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """One encoding, one task, one seed: everything that decides a run's outcome."""
+    """One encoding, one task, one seed: everything that decides a run's outcome and what it compares to.
+
+    Args:
+        task: Name of the task.
+        encoding: Name of the encoding.
+        seed: Of data order, initial parameters, augmentation and dropout.
+        tier: Of the task's budgets, the one that the settings start from.
+        encoding_args: Options of the encoding that are not their defaults.
+        model: Shape of the trunk.
+        data: How data becomes tokens.
+        train: Budget and optimizer.
+        regime: One of `REGIMES`; ``model.d_ff`` may differ between rows to reach it.
+        selected: Settings whose values were chosen on validation data, so that they may differ between rows.
+        stage: One of `STAGES`.
+    """
 
     task: str
     encoding: str
@@ -97,13 +118,18 @@ class RunConfig:
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    regime: str = "width"
+    selected: tuple[str, ...] = ()
+    stage: str = "test"
 
     def __post_init__(self) -> None:
         check(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as plain JSON values."""
-        return asdict(self) | {"encoding_args": dict(self.encoding_args)}
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        parts = {name: dict(vars(values[name])) for name in ("model", "data", "train")}
+        return values | parts | {"encoding_args": dict(self.encoding_args), "selected": list(self.selected)}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "RunConfig":
@@ -114,19 +140,40 @@ class RunConfig:
                 "model": ModelConfig(**values["model"]),
                 "data": DataConfig(**values["data"]),
                 "train": TrainConfig(**values["train"]),
+                "selected": tuple(values.get("selected", ())),
             }
         )
 
-    @property
+    def values_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Settings by their dotted names."""
+        return {name: getattr(getattr(self, part), leaf) for name in names for part, leaf in [name.split(".")]}
+
+    @functools.cached_property
+    def kind(self) -> str:
+        """Twelve hex digits that name this configuration, but for the seed, under this protocol."""
+        values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
+        del values["seed"]
+        return _digest(json.dumps(values, sort_keys=True, separators=(",", ":")))
+
+    @functools.cached_property
     def key(self) -> str:
         """Twelve hex digits that name this configuration under this protocol."""
-        text = json.dumps({"protocol": PROTOCOL_VERSION} | self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return _digest(f"{self.kind}/{self.seed}")
+
+    def with_seed(self, seed: int) -> "RunConfig":
+        """The same kind of run with another seed."""
+        other = replace(self, seed=seed)
+        other.__dict__["kind"] = self.kind  # a plan has many seeds of a kind
+        return other
 
     @property
     def directory(self) -> str:
         """Where its record lies under the output folder: task/encoding/seed-key."""
-        return f"{self.task}/{self.encoding}/seed{self.seed}-{self.key}"
+        return f"{self.task}/{self.encoding}/{'select-' * (self.stage == 'select')}seed{self.seed}-{self.key}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -139,6 +186,7 @@ class Options:
         device: A Lightning accelerator: ``auto``, ``cpu``, ``cuda``, ``mps``.
         threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
         time_limit_s: Wall-clock time after which a run is ended and counted as failed, in seconds.
+        devices: Devices (or processes, on CPUs) of one run, which share its batches by Lightning's DDP.
     """
 
     out: Path
@@ -146,6 +194,7 @@ class Options:
     device: str = "auto"
     threads: int | None = None
     time_limit_s: float | None = None
+    devices: int = 1
 
 
 def check(config: RunConfig) -> None:
@@ -159,7 +208,7 @@ def check(config: RunConfig) -> None:
         "model.d_model": model.d_model, "model.num_layers": model.num_layers, "model.num_heads": model.num_heads,
         "model.d_ff": model.d_ff, "train.max_steps": train.max_steps, "train.batch_size": train.batch_size,
         "train.learning_rate": train.learning_rate, "train.evaluations": train.evaluations, "train.clip": train.clip,
-        **{f"data.{name}": value for name, value in asdict(config.data).items()},
+        **{f"data.{name}": value for name, value in vars(config.data).items()},
     }  # fmt: skip
     for name, value in positive.items():
         if value is not None and not 0 < value < math.inf:
@@ -176,12 +225,19 @@ def check(config: RunConfig) -> None:
         raise UserError(
             f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
         )
+    for name, chosen, known in (("regime", config.regime, REGIMES), ("stage", config.stage, STAGES)):
+        if chosen not in known:
+            raise unknown_name(name, chosen, known)
     if not 0 <= config.seed < 2**32:
         raise UserError(f"a seed must be in [0, 2^32), got {config.seed}.")
 
 
-def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
+def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
     """``["train.max_steps=10"]`` as a mapping; the values are still text.
+
+    Args:
+        assignments: From the command line.
+        flag: That they followed.
 
     Raises:
         UserError: Where an item has no ``=``.
@@ -190,7 +246,7 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
     for item in assignments:
         name, equals, value = item.partition("=")
         if not equals:
-            raise UserError(f"--set expects key=value, got {item!r}. Example: --set train.max_steps=100")
+            raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} train.max_steps=100")
         settings[name.strip()] = value.strip()
     return settings
 

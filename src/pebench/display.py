@@ -73,7 +73,8 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.live.stop()
+        if self.console.is_terminal:
+            self.live.stop()
 
     def note(self, message: str) -> None:
         """Say something that is not about one run."""
@@ -105,7 +106,7 @@ class Display:
         self.steps.pop(config.key, None)
         if config.key in self.lines:
             self.live.remove_task(self.lines.pop(config.key))
-        outcome = metric_text(config, record.metrics, "test")
+        outcome = metric_text(config, record.metrics, "test" if config.stage == "test" else "val")
         if not record.ok:
             outcome = f"FAILED: {(record.error or {}).get('reason', 'unknown')}"
         took = duration_text(record.duration_s or 0)
@@ -128,5 +129,8 @@ class Display:
 
 
 def _name(config: RunConfig) -> str:
-    options = ", ".join(f"{k}={v}" for k, v in config.encoding_args.items())
+    values = dict(config.encoding_args)
+    if config.stage == "select":
+        values |= config.values_of(config.selected)
+    options = ", ".join(f"{k}={v}" for k, v in values.items())
     return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from pebench.config import REFERENCE_ENCODING
 from pebench.records import Record
-from pebench.tables import MATCHED_BY, Row, Table, build_tables, commands, provenance, warnings
+from pebench.tables import Row, Table, Trial, build_tables, commands, provenance, warnings
 
 
 def _values(table: Table, row: Row) -> dict[str, Any]:
@@ -19,6 +19,7 @@ def _values(table: Table, row: Row) -> dict[str, Any]:
     return {
         "encoding": row.config.encoding,
         "encoding_args": dict(sorted(row.config.encoding_args.items())),
+        "own_settings": row.own,
         "mean": mean and mean.mean,
         "half_width": mean and mean.half_width,
         "n": len(row.values),
@@ -44,16 +45,26 @@ def _head(table: Table) -> dict[str, Any]:
         "task": table.task.name,
         "tier": table.config.tier,
         "settings": table.settings,
-        "matched_by": MATCHED_BY,
+        "matched_by": table.config.regime,
         "metric": f"test/{table.task.metric}",
         "higher_is_better": table.task.higher_is_better,
         "reference": REFERENCE_ENCODING,
     }
 
 
-def to_csv(records: Iterable[Record]) -> str:
+def _trial(trial: Trial) -> dict[str, Any]:
+    """What a setting was selected by, as raw numbers."""
+    encoding = trial.records[0].config
+    values = {str(record.config.seed): dict(record.metrics) for record in trial.records}
+    return {
+        "encoding": encoding.encoding, "encoding_args": dict(sorted(encoding.encoding_args.items())),
+        "settings": dict(trial.values), "score": trial.score, "metrics": values,
+    }  # fmt: skip
+
+
+def to_csv(records: Iterable[Record], allow_unmatched: bool = False) -> str:
     """One line per encoding and table, with raw numbers."""
-    tables = build_tables(records)
+    tables = build_tables(records, allow_unmatched)
     rows = [_head(table) | _values(table, row) for table in tables for row in table.rows]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
@@ -64,14 +75,15 @@ def to_csv(records: Iterable[Record]) -> str:
     return text.getvalue()
 
 
-def to_json(records: Iterable[Record]) -> str:
+def to_json(records: Iterable[Record], allow_unmatched: bool = False) -> str:
     """The tables with raw numbers, every seed's value and their origin."""
     values = [
         _head(table)
         | {part: asdict(getattr(table.config, part)) for part in ("model", "data", "train")}
         | {"rows": [_values(table, row) for row in table.rows]}
+        | {"trials": [_trial(trial) for trial in table.trials]}
         | {"warnings": warnings(table), "commands": commands(table), "provenance": provenance(table)}
         | {"wall_time_s": math.fsum(record.duration_s or 0.0 for record in table.records)}
-        for table in build_tables(records)
+        for table in build_tables(records, allow_unmatched)
     ]
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

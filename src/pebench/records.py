@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,9 @@ from pebench.errors import UserError
 
 SCHEMA = 1
 FILE_NAME = "record.json"
+"""Of a run that finished. It never gives way to a failure's."""
+FAILURE = "failure.json"
+"""Of a run that failed, until it finishes."""
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, UserError)
 """What reading something else than a record can raise."""
 
@@ -66,6 +69,11 @@ class Record:
         """The record as plain JSON values."""
         return asdict(self) | {"key": self.config.key, "config": self.config.to_dict()}
 
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What two records of the same run share: protocol and key."""
+        return self.protocol, self.config.key
+
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Record":
         """The record that `to_dict` wrote."""
@@ -83,8 +91,9 @@ def write_record(record: Record, out: Path) -> Path:
     Returns:
         The file written.
     """
-    path = out / record.config.directory / FILE_NAME
-    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = out / record.config.directory
+    path = folder / (FILE_NAME if record.ok else FAILURE)
+    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
     temporary = path.with_name(f".record-{os.getpid()}")
     try:
@@ -94,16 +103,43 @@ def write_record(record: Record, out: Path) -> Path:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
+    if record.ok:
+        (folder / FAILURE).unlink(missing_ok=True)
     return path
+
+
+def write_config(config: RunConfig, out: Path) -> Path:
+    """Write a run's configuration to its folder, for ``pebench run --config``."""
+    path = out / config.directory / "config.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(config.to_dict(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return path
+
+
+def read_config(path: Path) -> RunConfig:
+    """The configuration in a file that `write_config` wrote, or in a record.
+
+    Raises:
+        UserError: If there is none.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return RunConfig.from_dict(values.get("config", values))
+    except (OSError, *DAMAGE) as error:
+        raise UserError(f"{path} holds no configuration of a run: {error}") from error
 
 
 def find_record(config: RunConfig, out: Path) -> Record | None:
     """The record of a run under `out`, if it has one that can be read."""
-    path = out / config.directory / FILE_NAME
-    with contextlib.suppress(FileNotFoundError, *DAMAGE):
-        return Record.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    return read_record(out / config.directory)
+
+
+def read_record(folder: Path) -> Record | None:
+    """The record in a run's folder, if it has one that can be read."""
+    for name in (FILE_NAME, FAILURE):
+        with contextlib.suppress(OSError, *DAMAGE):
+            return Record.from_dict(json.loads((folder / name).read_text(encoding="utf-8")))
     return None
 
 
@@ -118,22 +154,30 @@ def read_records(source: Path) -> list[Record]:
     """
     if not source.exists():
         raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
-    records = {}
+    records: dict[tuple[str, str], Record] = {}
     for path in _files(source):
         try:
             for text in _texts(path):
                 record = Record.from_dict(json.loads(text))
-                records[record.protocol, record.config.key] = record
+                known = records.setdefault(record.identity, record)
+                records[record.identity] = record if record.ok or not known.ok else known
         except DAMAGE as error:
             raise UserError(f"{path} is not a record of pebench ({error}). Delete it and run again.") from error
     if not records:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
-    return sorted(records.values(), key=lambda r: (r.config.task, r.config.encoding, r.config.seed, r.config.key))
+    return sorted(records.values(), key=_order)
+
+
+def _order(record: Record) -> tuple[Any, ...]:
+    config = record.config
+    return config.task, config.encoding, config.seed, config.key, record.protocol
 
 
 def _files(source: Path) -> list[Path]:
     """Files of records; a run's own comes last, so that it wins over a collection."""
-    return [source] if source.is_file() else [*sorted(source.rglob("*.jsonl")), *sorted(source.rglob(FILE_NAME))]
+    if source.is_file():
+        return [source]
+    return [path for pattern in ("*.jsonl", FAILURE, FILE_NAME) for path in sorted(source.rglob(pattern))]
 
 
 def _texts(path: Path) -> Iterator[str]:
@@ -148,3 +192,25 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published."""
     lines = [json.dumps(r.to_dict(), sort_keys=True, allow_nan=False) for r in records]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[tuple[Record, Record]]]:
+    """Records of several machines as one collection, each run once.
+
+    A run that finished anywhere counts as finished. Of two records of a run the first is kept.
+
+    Args:
+        collections: Each as `read_records` gives it; earlier ones take precedence.
+
+    Returns:
+        The records in a fixed order, and pairs that contradict each other: kept, and left out.
+    """
+    kept: dict[tuple[str, str], Record] = {}
+    conflicts = []
+    for record in (record for records in collections for record in records):
+        known = kept.setdefault(record.identity, record)
+        if record.ok and not known.ok:
+            kept[record.identity] = record
+        elif record.ok and (record.metrics, record.dataset) != (known.metrics, known.dataset):
+            conflicts.append((known, record))
+    return sorted(kept.values(), key=_order), conflicts

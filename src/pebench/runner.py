@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from pebench import environment
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
+from pebench.errors import UserError
 from pebench.models import transformer
 from pebench.modules.base import SequenceModule
 from pebench.records import FILE_NAME, Record, write_record
@@ -25,9 +27,10 @@ from pebench.tasks import find_task
 import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
 from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
 from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
+from lightning.fabric.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]  # isort: skip
 
 from pebench.callbacks import (  # isort: skip
-    Curve, DurableCheckpointIO, FiniteLoss, Resumable, StepSeed, Stopwatch,
+    Curve, DurableCheckpointIO, FiniteLoss, LastValidation, Resumable, StepSeed, Stopwatch,
 )  # fmt: skip
 
 NOT_NEWS = (
@@ -36,6 +39,7 @@ NOT_NEWS = (
     ".*exists and is not empty.*",
     ".*smaller than the logging interval.*",
     ".*LeafSpec.*",  # lightning 2.6 beside torch 2.15
+    ".*srun.*",  # a machine with SLURM
 )
 """Warnings of Lightning's that mean nothing here."""
 
@@ -79,25 +83,29 @@ def run(
 
     Raises:
         InterruptedRunError: If asked to stop.
-        UserError: If the data cannot be had or the encoding does not fit the model.
+        UserError: If the data cannot be had, or the devices do not divide the batch.
+        ValueError: If the encoding does not fit the model.
     """
     started = datetime.now(UTC)
     if options.threads:
         torch.set_num_threads(options.threads)
+    if config.train.batch_size % options.devices:
+        raise UserError(f"train.batch_size must be a multiple of --devices, got {config.train.batch_size}.")
     folder = options.out / config.directory
     last = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(last)
-    clear(folder, step)
+    if is_first_process():
+        clear(folder, step)
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
     flops = flops_per_sample(module, data)
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
-    callbacks = [StepSeed(config.seed), FiniteLoss(), curve, stopwatch, best, Resumable(last, stop)]
+    callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, Resumable(last, stop)]
     trainer = make_trainer(config, options, folder, callbacks, step)
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
-    trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    if config.stage == "test":  # a run that selects a setting never sees the test split
+        trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
     device = trainer.strategy.root_device
     record = Record(
         config=config,
@@ -111,12 +119,20 @@ def run(
         dataset={
             "fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": getattr(data, "padding", lambda: None)(),
         },
-        environment=environment.describe(device, config.train.precision, attention_kernel(config, device)),
+        environment=environment.describe(device, config.train.precision, attention_kernel(config, device))
+        | {"devices": trainer.world_size},
         started=started.isoformat(timespec="seconds"),
     )  # fmt: skip
-    log_hyperparameters(trainer.logger, record)
-    write_record(record, options.out)
+    if trainer.is_global_zero:
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        log_hyperparameters(trainer.logger, record)
+        write_record(record, options.out)
     return record
+
+
+def is_first_process() -> bool:
+    """Whether this is the process, of those that share a run, that writes."""
+    return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def resumable_step(checkpoint: Path) -> int:
@@ -167,7 +183,8 @@ def make_trainer(
     train = config.train
     return lightning.Trainer(
         accelerator="gpu" if options.device == "cuda" else options.device,
-        devices=1,
+        devices=options.devices,
+        strategy="ddp" if options.devices > 1 else "auto",
         precision=train.precision,  # type: ignore[arg-type]
         max_steps=train.max_steps,
         max_epochs=-1,
@@ -177,7 +194,8 @@ def make_trainer(
         log_every_n_steps=min(50, max(1, train.max_steps // 10)),
         num_sanity_val_steps=0,
         logger=TensorBoardLogger(folder, name="", version="", default_hp_metric=False, purge_step=step or None),
-        plugins=[DurableCheckpointIO()],
+        plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
+        use_distributed_sampler=False,  # the data deals out its own batches
         callbacks=callbacks,
         enable_autolog_hparams=False,
         enable_progress_bar=False,

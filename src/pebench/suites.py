@@ -1,16 +1,18 @@
 """Suites: declared sets of runs with a question. A suite is a Python file that defines ``SUITE``."""
 
 import ast
+import contextlib
 import itertools
 import runpy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, RunConfig
+from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
-from pebench.registry import encoding_card
+from pebench.registry import encoding_card, encoding_cards
 from pebench.tasks import configure
 
 Encoding = str | tuple[str, Mapping[str, Any]]
@@ -29,7 +31,10 @@ class Suite:
         seeds: Seeds 0 to this minus one, or the seeds themselves.
         tier: One of the tasks' tiers; ``None`` takes each task's default.
         settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
-        regime: What is equal between rows: ``width``.
+        regime: What is equal between rows: ``width``, ``parameters`` or ``FLOPs`` (see `pebench.costs`).
+        select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
+            names to the values to try. All combinations run, at equal budget, with seeds of their own.
+        selection_seeds: How many seeds each combination runs with.
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
     """
@@ -42,18 +47,42 @@ class Suite:
     tier: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     regime: str = "width"
+    select: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    selection_seeds: int = 1
     cost: str = ""
     expect: str = ""
 
-    def plan(self) -> list[RunConfig]:
-        """Every run, seed by seed, so that an interrupted suite has complete rows.
+    @property
+    def command(self) -> str:
+        """What runs it."""
+        return f"pebench run --suite {self.name}"
+
+    def kinds(self) -> list[RunConfig]:
+        """One run of each task with each encoding, as costly as the regime asks; seeds and selection come later.
 
         Raises:
-            UserError: For anything that does not exist or cannot work.
+            UserError: Everything that does not exist or cannot work, in one message.
         """
-        seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
-        kinds = [self._configure(*kind) for kind in itertools.product(self.tasks, self.encodings)]
-        return [replace(config, seed=seed) for seed in seeds for config in kinds]
+        problems = [*self._encoding_settings(), *self._selection()]
+        kinds = []
+        for task, encoding in itertools.product(self.tasks, self.encodings):
+            with _collected(problems):
+                kinds.append(replace(self._configure(task, encoding), regime=self.regime))
+        if self.regime != "width" and not problems:
+            kinds = self._matched(kinds, problems)
+        if problems:
+            raise UserError("\n".join(dict.fromkeys(problems)))
+        return list({config.kind: config for config in kinds}.values())
+
+    def _matched(self, kinds: list[RunConfig], problems: list[str]) -> list[RunConfig]:
+        """The same runs, each as costly as its task's reference."""
+        found = []
+        for config in kinds:
+            rows = [other for other in kinds if other.task == config.task]
+            reference = next((row for row in rows if row.encoding == REFERENCE_ENCODING), rows[0])
+            with _collected(problems):
+                found.append(matched(config, reference))
+        return found
 
     def _configure(self, task: str, encoding: Encoding) -> RunConfig:
         name, options = (encoding, {}) if isinstance(encoding, str) else encoding
@@ -64,6 +93,37 @@ class Suite:
         settings = {k: v for k, v in self.settings.items() if not k.startswith(prefix)}
         return configure(task, name, 0, self.tier, settings, options)
 
+    def _encoding_settings(self) -> Iterator[str]:
+        """What is wrong with the ``encoding.`` settings: one that none of the encodings knows."""
+        names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in self.encodings]
+        cards = [encoding_cards()[name] for name in names if name in encoding_cards()]
+        known = {f"encoding.{option}" for card in cards for option in card.options}
+        for setting in self.settings:
+            if setting.startswith("encoding.") and setting not in known:
+                valid = known or {"(none: these encodings have no options)"}
+                yield str(unknown_name("encoding option", setting, valid))
+
+    def _selection(self) -> Iterator[str]:
+        """What is wrong with what is to be selected."""
+        if self.regime not in REGIMES:
+            yield str(unknown_name("regime", self.regime, REGIMES))
+        for name, values in self.select.items():
+            if name == "model.d_ff" and self.regime != "width":
+                yield f"model.d_ff cannot be selected: it matches {self.regime}."
+            elif name.startswith("encoding."):
+                yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
+            if isinstance(values, str) or not values:
+                yield f"the values to select {name} from must be a list, got {values!r}."
+
+
+@contextlib.contextmanager
+def _collected(problems: list[str]) -> Iterator[None]:
+    """Note a mistake and go on, so that all of them are told at once."""
+    try:
+        yield
+    except UserError as error:
+        problems.append(str(error))
+
 
 def _value(value: Any) -> Any:
     """A literal given as text, or the value itself."""
@@ -71,19 +131,6 @@ def _value(value: Any) -> Any:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError):
         return value
-
-
-def check_encoding_settings(suite: Suite) -> None:
-    """Refuse an ``encoding.`` setting that none of the suite's encodings knows.
-
-    Raises:
-        UserError: With the options that exist.
-    """
-    names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in suite.encodings]
-    known = {f"encoding.{option}" for name in names for option in encoding_card(name).options}
-    for setting in suite.settings:
-        if setting.startswith("encoding.") and setting not in known:
-            raise unknown_name("encoding option", setting, known or {"(none: these encodings have no options)"})
 
 
 def suite_files() -> dict[str, Path]:

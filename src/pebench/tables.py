@@ -3,19 +3,26 @@
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, TIERS, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
 from pebench.errors import UserError
 from pebench.records import Record
 from pebench.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
 from pebench.tasks import Task, find_task
 
-MATCHED_BY = "width"
-"""The regime: every row has the same trunk and the same number of steps."""
+REGIME_TEXT = {
+    "width": "width (the same trunk and steps in every row)",
+    "parameters": "parameters (the same total within 1 %, by the width of the feed-forward layers)",
+    "FLOPs": "FLOPs (the same cost of a training step within 1 %, by the width of the feed-forward layers)",
+}
+"""What the rows of a table have in common, in words."""
+
+TOLERANCE = 0.01
+"""How far apart the rows of a matched table may be, as a share."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,11 @@ class Row:
         """The configuration, but for the seed."""
         return self.records[0].config
 
+    @property
+    def own(self) -> dict[str, Any]:
+        """The settings that may differ between rows: what was selected, and what matches the regime."""
+        return self.config.values_of(_free(self.config))
+
     def known(self, get: Callable[[Record], Any]) -> list[Any]:
         """A quantity of every run that finished and has it."""
         return [x for r in self.records if r.config.seed in self.values and (x := get(r)) is not None]
@@ -79,15 +91,39 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """One encoding with one combination of the values that settings were selected from.
+
+    Args:
+        label: The encoding with its options.
+        values: Setting to value.
+        records: By seed.
+        score: Mean of the validation metric that selects; ``None`` if a run failed.
+    """
+
+    label: str
+    values: Mapping[str, Any]
+    records: tuple[Record, ...]
+    score: float | None
+
+
+@dataclass(frozen=True)
 class Table:
-    """Runs of one task under one protocol with equal model, data and training settings."""
+    """Runs of one task under one protocol with equal model, data and training settings.
+
+    Args:
+        task: Of the runs.
+        rows: The encodings.
+        trials: What settings were selected from, if any were.
+    """
 
     task: Task
     rows: tuple[Row, ...]
+    trials: tuple[Trial, ...] = ()
 
     @property
     def records(self) -> list[Record]:
-        """Every record, by row and seed."""
+        """Every record of a tested run, by row and seed."""
         return [record for row in self.rows for record in row.records]
 
     @property
@@ -104,8 +140,30 @@ class Table:
     def settings(self) -> dict[str, Any]:
         """Settings that are not those of the task's budget at this tier."""
         budget = self.task.budgets.get(self.config.tier)
-        usual = _settings(budget) if budget else {}
-        return {name: value for name, value in _settings(self.config).items() if value != usual.get(name)}
+        usual, free = _settings(budget) if budget else {}, _free(self.config)
+        settings = {name: value for name, value in _settings(self.config).items() if name not in free}
+        return {name: value for name, value in settings.items() if value != usual.get(name)}
+
+    @property
+    def grid(self) -> dict[str, list[Any]]:
+        """The values that each selected setting was selected from, as far as their runs are known."""
+        names = self.config.selected if self.trials else ()
+        return {name: sorted({trial.values[name] for trial in self.trials}) for name in names}
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The rows that do not have in common what the regime says, in words."""
+        regime = self.config.regime
+        if regime == "width":
+            return []
+        get = "parameters_total" if regime == "parameters" else "flops_per_sample"
+        costs = {row.label: value for row in self.rows if (value := row.costs()[get])}
+        target = costs.get(REFERENCE_ENCODING) or next(iter(costs.values()), 0)
+        return [
+            f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"
+            for name, value in costs.items()
+            if abs(value - target) > TOLERANCE * target
+        ]
 
 
 def _settings(source: Any) -> dict[str, Any]:
@@ -114,22 +172,63 @@ def _settings(source: Any) -> dict[str, Any]:
     return {f"{part}.{name}": value for part in parts for name, value in asdict(getattr(source, part)).items()}
 
 
-def build_tables(records: Iterable[Record]) -> list[Table]:
+def _free(config: RunConfig) -> tuple[str, ...]:
+    """Names of the settings that may differ between the rows of a table."""
+    return (*(() if config.regime == "width" else ("model.d_ff",)), *config.selected)
+
+
+def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> list[Table]:
     """Sort records into tables; the order they come in does not matter.
 
+    Args:
+        records: Of any runs.
+        allow_unmatched: Make tables whose rows break their regime too.
+
     Raises:
-        UserError: For an unknown task, or two different records of one run.
+        UserError: For an unknown task, two different records of one run, or rows that break their regime.
     """
-    groups: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
-    for record in records:
+    tested: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
+    selecting: dict[tuple[Any, ...], list[Record]] = {}
+    for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
-        tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
-        settings = json.dumps(_settings(config), sort_keys=True)
-        runs = groups.setdefault((record.protocol, config.task, tier, config.tier, settings), {})
+        if config.stage == "select":
+            selecting.setdefault(_group(record), []).append(record)
+            continue
         run = (label(config), config.seed)
-        if runs.setdefault(run, record) != record:
+        if tested.setdefault(_group(record), {}).setdefault(run, record) != record:
             raise UserError(f"two different records of {run[0]} seed {run[1]} on {config.task}: delete one of them.")
-    return [_table(groups[key]) for key in sorted(groups)]
+    tables = [_table(tested[key], _trials(selecting.get(key, ()))) for key in sorted(tested)]
+    for table in tables:
+        if table.unmatched and not allow_unmatched:
+            raise UserError(
+                f"rows on {table.task.name} break their regime: {'; '.join(table.unmatched)}. They do not compare; "
+                "--allow-unmatched shows them all the same, with a mark."
+            )
+    return tables
+
+
+def _group(record: Record) -> tuple[Any, ...]:
+    """What records in one table have in common, so that it sorts."""
+    config = record.config
+    tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
+    settings = {name: value for name, value in _settings(config).items() if name not in _free(config)}
+    rules = REGIMES.index(config.regime), config.selected
+    return record.protocol, config.task, tier, config.tier, rules, json.dumps(settings, sort_keys=True)
+
+
+def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
+    found: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        values = record.config.values_of(record.config.selected)
+        found.setdefault((label(record.config), json.dumps(values)), []).append(record)
+    trials = []
+    for (name, text), runs in found.items():
+        metric = find_task(runs[0].config.task).select[0]
+        scores = [record.metrics.get(metric) if record.ok else None for record in runs]
+        known = [score for score in scores if score is not None]
+        mean = fmean(known) if len(known) == len(runs) else None
+        trials.append(Trial(name, json.loads(text), tuple(runs), mean))
+    return tuple(sorted(trials, key=lambda trial: (trial.label, list(trial.values.values()))))
 
 
 def label(config: RunConfig) -> str:
@@ -138,7 +237,7 @@ def label(config: RunConfig) -> str:
     return f"{config.encoding} ({options})" if options else config.encoding
 
 
-def _table(runs: dict[tuple[str, int], Record]) -> Table:
+def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...]) -> Table:
     seeds = sorted({seed for _, seed in runs})
     task = find_task(next(iter(runs.values())).config.task)
     rows = []
@@ -148,7 +247,7 @@ def _table(runs: dict[tuple[str, int], Record]) -> Table:
         values = {s: r.metrics[f"test/{task.metric}"] for r in records if (s := r.config.seed) not in failed}
         missing = tuple(seed for seed in seeds if (name, seed) not in runs)
         rows.append(Row(name, records, values, failed, missing, estimate(values.values()) if values else None))
-    return Table(task, _compare(rows, task.higher_is_better))
+    return Table(task, _compare(rows, task.higher_is_better), trials)
 
 
 def _failure(record: Record, task: Task) -> str | None:
@@ -179,12 +278,15 @@ def commands(table: Table) -> list[str]:
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
+    reference = [row for row in table.rows if row.label == REFERENCE_ENCODING]
+    if table.config.regime != "width":  # what the rows are matched to is planned with them
+        groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
     return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
 
 
 def _command(table: Table, rows: list[Row]) -> str:
     names = tuple(row.config.encoding for row in rows)
-    options = {f"encoding.{name}": value for name, value in sorted(rows[0].config.encoding_args.items())}
+    options = {f"encoding.{name}": value for name, value in sorted(rows[-1].config.encoding_args.items())}
     seeds = sorted({record.config.seed for row in rows for record in row.records})
     words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
     if names != CORE_ENCODINGS or options:
@@ -194,6 +296,10 @@ def _command(table: Table, rows: list[Row]) -> str:
     else:
         words += [word for seed in seeds for word in ("--seed", str(seed))]
     words += [word for item in assignments(table.settings | options) for word in ("--set", item)]
+    if table.config.regime != "width":
+        words += ["--regime", table.config.regime]
+    for name, values in table.grid.items():
+        words += ["--select", f"{name}={','.join(map(str, values))}"]
     return shlex.join(words)
 
 
@@ -222,7 +328,13 @@ def _sizes(record: Record) -> str | None:
 
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
-    origin, found = provenance(table), []
+    origin, found = provenance(table), [f"Not matched: {text}." for text in table.unmatched]
+    if table.config.selected and not table.trials:
+        found.append("The runs that selected settings are not among these records.")
+    for name, values in table.grid.items():
+        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
+        if edge:
+            found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
     if len(origin["data"]) > 1:
         found.append("Rows were not measured on the same data.")
     if any(len(origin[name]) > 1 for name in ("pebench", "torch", "commit")):

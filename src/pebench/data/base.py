@@ -146,7 +146,8 @@ class TensorDataModule(lightning.LightningDataModule):
     def train_dataloader(self) -> DataLoader[Any]:
         """Shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
-        return _loader(data, Batches(len(data), self.batch_size, self.seed, lengths, self.start))  # type: ignore[arg-type]
+        batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
+        return _loader(data, batches)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Every validation example once."""
@@ -158,7 +159,12 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def _evaluation(self, name: str) -> DataLoader[Any]:
         data, lengths = self.split(name)
-        return _loader(data, Batches(len(data), 2 * self.batch_size, None, lengths))  # type: ignore[arg-type]
+        return _loader(data, Batches(len(data), 2 * self.batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """Which of how many processes of a Trainer this is; each is dealt its share of the batches."""
+        return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
 
 def _loader(data: Dataset[Any], batches: Batches) -> DataLoader[Any]:

@@ -21,11 +21,12 @@ class Batches(Sampler[Tensor]):
 
     Args:
         count: Number of examples.
-        batch_size: Examples in a batch; an incomplete last one is dropped when shuffling (with lengths, the
-            longest examples of the last pool: to be mended when the protocol next changes).
+        batch_size: Examples in a batch; when shuffling, the examples left over at an epoch's end are dropped.
         seed: Shuffles; ``None`` keeps the order (by length, if there are lengths).
         lengths: (count,) length of every example.
         start: For training without end: the batch to begin with, counted over all epochs. ``None``: one epoch.
+        share: Which of how many processes this is: each gets its part of every shuffled batch, or of the
+            batches in order.
     """
 
     POOL = 64
@@ -37,11 +38,12 @@ class Batches(Sampler[Tensor]):
         seed: int | None = None,
         lengths: Tensor | None = None,
         start: int | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         if seed is not None and count < batch_size:
             raise ValueError(f"expected at least batch_size = {batch_size} training examples, got {count}")
         self.count, self.batch_size, self.seed, self.lengths = count, batch_size, seed, lengths
-        self.start, self.epoch = start, 0
+        self.start, self.epoch, self.share = start, 0, share
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration yields; Lightning calls this."""
@@ -54,7 +56,10 @@ class Batches(Sampler[Tensor]):
 
     @property
     def _per_epoch(self) -> int:
-        return self.count // self.batch_size if self.seed is not None else -(-self.count // self.batch_size)
+        if self.seed is not None:
+            return self.count // self.batch_size
+        rank, processes = self.share
+        return len(range(rank, -(-self.count // self.batch_size), processes))
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.start is None:
@@ -68,18 +73,19 @@ class Batches(Sampler[Tensor]):
     def _batches(self, epoch: int) -> Iterator[Tensor]:
         if self.seed is None:
             order = torch.arange(self.count) if self.lengths is None else self.lengths.argsort(stable=True)
-            yield from order.split(self.batch_size)
+            rank, processes = self.share
+            yield from order.split(self.batch_size)[rank::processes]
             return
         generator = torch.Generator().manual_seed(stream(self.seed, "order", epoch))
-        order = torch.randperm(self.count, generator=generator)
+        order = torch.randperm(self.count, generator=generator)[: self._per_epoch * self.batch_size]
         batches = torch.arange(self._per_epoch)
         if self.lengths is not None:
-            pool = torch.arange(self.count) // (self.POOL * self.batch_size)
+            pool = torch.arange(len(order)) // (self.POOL * self.batch_size)
             span = int(self.lengths.max()) + 1
             order = order[(pool * span + self.lengths[order]).argsort(stable=True)]
             batches = torch.randperm(self._per_epoch, generator=generator)
         for batch in batches.tolist():
-            yield order[batch * self.batch_size : (batch + 1) * self.batch_size]
+            yield order[batch * self.batch_size : (batch + 1) * self.batch_size][self.share[0] :: self.share[1]]
 
 
 class Rows(Dataset[tuple[Tensor, ...]]):

@@ -54,7 +54,7 @@ class Images(TensorDataModule):
         images, labels = batch
         if self.crop_padding and self.trainer is not None and self.trainer.training:
             noise = torch.Generator().manual_seed(stream(self.seed, "augment", self.trainer.global_step))
-            images = crop_and_flip(images, self.crop_padding, noise)
+            images = crop_and_flip(images, self.crop_padding, noise, self.share)
         mean, std = (
             torch.tensor(self.prepared.meta[key], device=images.device)[:, None, None] for key in ("mean", "std")
         )
@@ -67,23 +67,26 @@ class Images(TensorDataModule):
         shares = counts.double() / counts.sum(1, keepdim=True)  # a histogram: the images as floats would take gigabytes
         mean = shares @ values
         std = (shares @ values**2 - mean**2).sqrt()
-        return {"mean": mean.tolist(), "std": std.tolist()}
+        digits = 6  # more would differ between processors, and with them the fingerprint
+        return {"mean": mean.round(decimals=digits).tolist(), "std": std.round(decimals=digits).tolist()}
 
 
-def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator) -> Tensor:
+def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: tuple[int, int] = (0, 1)) -> Tensor:
     """Shift each image by up to `padding` pixels, black moving in, and mirror half of them.
 
     Args:
         images: (B, channels, side, side).
         padding: In pixels.
         noise: On the CPU, so that a seed means the same on every device.
+        share: Which of how many processes this is: the whole batch is drawn for, and every n-th image is here.
 
     Returns:
         The same shape.
     """
     count, _, side, _ = images.shape
-    shift = torch.randint(0, 2 * padding + 1, (2, count, 1), generator=noise)
-    mirror = torch.randint(0, 2, (count, 1), generator=noise, dtype=torch.bool)
+    rank, processes = share
+    shift = torch.randint(0, 2 * padding + 1, (2, count * processes, 1), generator=noise)[:, rank::processes]
+    mirror = torch.randint(0, 2, (count * processes, 1), generator=noise, dtype=torch.bool)[rank::processes]
     line = torch.arange(side)
     rows = shift[0] + line
     columns = shift[1] + torch.where(mirror, line.flip(0), line)

@@ -24,7 +24,7 @@ class RunningText(TensorDataModule):
         batch_size: Windows in a training batch.
         seed: Decides the order.
         max_len: Tokens in a window.
-        vocab_size: Largest vocabulary.
+        vocab_size: Vocabulary; tokens of it stay unused where the text has fewer.
         data_dir: Local folder with a copy of the source.
     """
 
@@ -46,8 +46,9 @@ class RunningText(TensorDataModule):
 
     def describe(self) -> dict[str, Any]:
         """Vocabulary, context, and the bytes that each token stands for."""
-        token_bytes = self.prepared.meta["token_bytes"]
-        return {"vocab_size": len(token_bytes), "max_len": self.max_len, "token_bytes": token_bytes}
+        used: list[int] = self.prepared.meta["token_bytes"]
+        token_bytes = used + [0] * (self.vocab_size - len(used))
+        return {"vocab_size": self.vocab_size, "max_len": self.max_len, "token_bytes": token_bytes}
 
 
 class WikiText2(RunningText):
@@ -66,6 +67,8 @@ class WikiText2(RunningText):
         trainer = trainers.BpeTrainer(
             vocab_size=self.vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
         )
+        if self.vocab_size < len(pre_tokenizers.ByteLevel.alphabet()):
+            raise UserError(f"data.vocab_size must be at least the 256 bytes here, got {self.vocab_size}.")
         tokenizer.train_from_iterator(data["train"]["text"], trainer)
         tensors = {}
         for name, key in (("train", "train"), ("val", "validation"), ("test", "test")):

@@ -29,7 +29,7 @@ class LabelledTexts(TensorDataModule):
         batch_size: Texts in a training batch.
         seed: Decides the order.
         max_len: Longest text in tokens; longer ones keep their beginning.
-        vocab_size: Largest vocabulary, special tokens included.
+        vocab_size: Vocabulary, special tokens included; rows of it stay unused where there are fewer words.
         data_dir: Local folder with a copy of the source.
     """
 
@@ -54,8 +54,7 @@ class LabelledTexts(TensorDataModule):
 
     def describe(self) -> dict[str, Any]:
         """Sizes of vocabulary, text and label set."""
-        vocab_size = self.prepared.meta["vocab_size"]
-        return {"vocab_size": vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
+        return {"vocab_size": self.vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
 
     def padding(self) -> float:
         """Share of the tokens of the first training epoch that are padding."""

@@ -110,6 +110,16 @@ class PositionalEncoding(nn.Module):
         """Tell the attention logits: a term, broadcastable to (B, H, L, L), added to q·k / sqrt(K)."""
         return None
 
+    def flops(self, length: int) -> int:
+        """Operations of the matrix products in the hooks, over all layers, forward, for one example.
+
+        An encoding that multiplies no matrices, as most, leaves this at 0. A test counts.
+
+        Args:
+            length: Tokens of the example.
+        """
+        return 0
+
 
 EncodingLike = str | Callable[..., PositionalEncoding]
 """A registered name, or a class (or function) that makes an encoding from a spec and options."""

@@ -1,0 +1,14 @@
+"""The embedded tasks with a tuned learning rate and ten seeds: minutes, and no download."""
+
+from pebench.suites import Suite
+
+SUITE = Suite(
+    name="tuned",
+    question="Does what the quickstart shows survive a learning rate chosen for each encoding, and more seeds?",
+    tasks=["vit-digits", "text-order", "lm-grammar"],
+    seeds=10,
+    tier="quick",
+    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
+    cost="210 runs, about 10 minutes on 2 cores",
+    expect="the same order; differences to add smaller than at one learning rate for all",
+)

@@ -1,0 +1,39 @@
+"""The command line. It parses and delegates; what takes time to import is imported where it is used."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from pebench.cli.grammar import parser
+from pebench.errors import UserError
+
+EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run pebench.
+
+    Args:
+        arguments: What follows the program's name; ``None`` takes the process's own.
+
+    Returns:
+        0 all well, 1 some run failed, 2 a mistake in what was asked, 130 interrupted.
+    """
+    try:
+        try:
+            options = parser().parse_args(arguments)
+            return int(options.action(options))
+        finally:
+            sys.stdout.flush()  # here, where a reader that has left is no error
+    except UserError as error:
+        print(f"pebench: error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except KeyboardInterrupt:
+        print("pebench: interrupted. Finished runs are kept; the same command goes on from there.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"pebench: error: {error}", file=sys.stderr)
+        return EXIT_USAGE

@@ -1,0 +1,122 @@
+"""What can be said on the command line."""
+
+import argparse
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pebench import __version__
+from pebench.config import CORE_ENCODINGS, REGIMES, TIERS
+from pebench.errors import UserError
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports mistakes as `UserError`, like everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message}. See: {self.prog} --help")
+
+
+def _later(module: str, name: str) -> Callable[[argparse.Namespace], int]:
+    """A function that is imported when it is called."""
+    return lambda options: getattr(importlib.import_module(f"pebench.cli.{module}"), name)(options)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The grammar of the command line."""
+    top = _Parser(prog="pebench", description="A benchmark of positional encodings for transformers.")
+    top.add_argument("--version", action="version", version=f"pebench {__version__}")
+    verbs = top.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
+    _run(verbs)
+
+    lists = verbs.add_parser("list", help="list tasks, encodings, suites or executors")
+    lists.add_argument("what", metavar="WHAT", help="tasks, encodings, suites or executors")
+    lists.set_defaults(action=_later("inspection", "list_command"))
+
+    status = verbs.add_parser("status", help="how far a suite is, from another terminal or machine")
+    status.add_argument("out", type=Path, metavar="DIR", help="an output folder")
+    status.set_defaults(action=_later("inspection", "status_command"))
+
+    show = verbs.add_parser("show", help="everything about one run")
+    show.add_argument("run", metavar="RUN", help="a run's folder, or how its key begins")
+    show.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where to look for a key")
+    show.set_defaults(action=_later("inspection", "show_command"))
+
+    compare = verbs.add_parser("compare", help="two sets of records: what differs, in settings and in outcome")
+    for name in ("a", "b"):
+        compare.add_argument(name, type=Path, metavar=name.upper(), help="a run's folder, an output folder or a .jsonl")
+    compare.set_defaults(action=_later("inspection", "compare_command"))
+
+    merge = verbs.add_parser("merge", help="join the records of several machines")
+    merge.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="output folders or .jsonl files")
+    merge.add_argument("--records", type=Path, required=True, metavar="FILE", help="the .jsonl file to write")
+    merge.add_argument("--prefer-first", action="store_true", help="where records contradict, keep the first source's")
+    merge.set_defaults(action=_later("inspection", "merge_command"))
+
+    report = verbs.add_parser("report", help="make tables from records")
+    report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
+    report.add_argument(
+        "--format", default="markdown", metavar="FORMAT", help="markdown (default), overview, csv or json"
+    )
+    report.add_argument("--records", type=Path, metavar="FILE", help="also write all records to one .jsonl file")
+    report.add_argument(
+        "--allow-unmatched", action="store_true", help="show, with a mark, tables whose rows break their regime"
+    )
+    report.set_defaults(action=_later("inspection", "report_command"))
+    return top
+
+
+RUN_HELP = (
+    "Train each encoding on each task with each seed, choose the weights by validation, test once, and print a table. "
+    "Finished runs are skipped, so the same command goes on where it was stopped."
+)
+
+
+def _run(verbs: Any) -> None:
+    run = verbs.add_parser("run", help="train encodings on tasks and print a table", description=RUN_HELP)
+    run.set_defaults(action=_later("running", "run_command"))
+    what = run.add_argument_group("what to run")
+    what.add_argument("--task", action="append", metavar="NAME", help="a task (repeatable); see: pebench list tasks")
+    what.add_argument("--suite", metavar="NAME_OR_FILE", help="a declared set of runs; see: pebench list suites")
+    what.add_argument(
+        "--config", action="append", type=Path, metavar="FILE", help="exactly the run of a record.json (repeatable)"
+    )
+    what.add_argument(
+        "--pe", action="append", metavar="NAME",
+        help=f"an encoding (repeatable); default: {', '.join(CORE_ENCODINGS)}",
+    )  # fmt: skip
+    what.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default 3)")
+    what.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")
+    what.add_argument(
+        "--tier", metavar="TIER", help=f"budget: {', '.join(TIERS)}; default: quick for embedded tasks, else core"
+    )
+    what.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
+        help="change a setting (repeatable): model.*, data.*, train.*, or encoding.* for an encoding's option",
+    )  # fmt: skip
+    what.add_argument(
+        "--select", action="append", default=[], metavar="KEY=V1,V2,...",
+        help="choose a setting by validation, per task and encoding, before testing (repeatable)",
+    )  # fmt: skip
+    what.add_argument("--regime", metavar="REGIME", help=f"what rows have in common: {', '.join(REGIMES)}")
+    how = run.add_argument_group("how to run it")
+    how.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where records go (default: runs)")
+    how.add_argument(
+        "--data-dir", type=Path, metavar="DIR", help="local data instead of downloads (or PEBENCH_DATA_DIR)"
+    )
+    how.add_argument("--offline", action="store_true", help="never use the network")
+    how.add_argument("--executor", default="local", metavar="NAME", help="see: pebench list executors")
+    how.add_argument(
+        "--executor-option", action="append", default=[], metavar="KEY=VALUE",
+        help="a setting of a cluster's executor (repeatable)",
+    )  # fmt: skip
+    how.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core or GPU)")
+    how.add_argument("--threads", type=int, metavar="N", help="CPU threads per run (default: cores / jobs)")
+    how.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="default: auto")
+    how.add_argument("--devices", type=int, default=1, metavar="N", help="devices per run, joined by DDP (default: 1)")
+    how.add_argument(
+        "--time-limit", type=float, metavar="S", help="end a run after this many seconds; it counts as failed"
+    )
+    how.add_argument("--retry-failed", action="store_true", help="run failed runs again")
+    how.add_argument("--dry-run", action="store_true", help="say what would run, at what cost, and stop")

@@ -1,0 +1,122 @@
+"""The verbs that look at records, and change none: list, status, show, compare, merge, report."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from pebench.errors import UserError, unknown_name
+
+EXIT_FAILED = 1
+
+
+def list_command(options: argparse.Namespace) -> int:
+    """``pebench list``."""
+    rows: list[tuple[str, str]]
+    if options.what == "tasks":
+        from pebench.tasks import TASKS
+
+        rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in TASKS.values()]
+    elif options.what == "encodings":
+        from pebench.registry import encoding_cards
+
+        rows = [
+            (card.name, card.summary + "".join(f"; {k}={v}" for k, v in card.options.items()))
+            for card in encoding_cards().values()
+        ]
+    elif options.what == "suites":
+        from pebench.suites import load_suite, suite_files
+
+        rows = [(name, f"{(suite := load_suite(name)).question} ({suite.cost})") for name in suite_files()]
+    elif options.what == "executors":
+        from pebench.executors import EXECUTORS
+
+        rows = list(EXECUTORS.items())
+    else:
+        raise unknown_name("list", options.what, ("tasks", "encodings", "suites", "executors"))
+    width = max(len(name) for name, _ in rows)
+    sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
+    return 0
+
+
+def status_command(options: argparse.Namespace) -> int:
+    """``pebench status``."""
+    from pebench.status import status
+
+    sys.stdout.write(status(options.out))
+    return 0
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """``pebench show``."""
+    from pebench.inspection import describe
+
+    sys.stdout.write(describe(_find_run(options.run, options.out)))
+    return 0
+
+
+def _find_run(name: str, out: Path) -> Path:
+    """The folder of a run, given as such or by the beginning of its key.
+
+    Raises:
+        UserError: If there is none, or more than one.
+    """
+    if Path(name).exists():
+        return Path(name)
+    found = sorted(path for path in out.glob("*/*/*") if path.name.rpartition("-")[2].startswith(name))
+    if len(found) == 1:
+        return found[0]
+    what = "no run" if not found else f"{len(found)} runs, {found[0]} and {found[1]} among them,"
+    raise UserError(f"expected one run's folder or key, but {what} under {str(out)!r} matches {name!r}.")
+
+
+def compare_command(options: argparse.Namespace) -> int:
+    """``pebench compare``."""
+    from pebench.inspection import compare
+    from pebench.records import read_records
+
+    names = str(options.a), str(options.b)
+    sys.stdout.write(compare(read_records(options.a), read_records(options.b), names))
+    return 0
+
+
+def merge_command(options: argparse.Namespace) -> int:
+    """``pebench merge``."""
+    from pebench.records import merge, read_records, write_jsonl
+
+    collections = [read_records(source) for source in options.sources]
+    records, conflicts = merge(collections)
+    lines = [f"{a.config.directory}: {_outcome(a.metrics)} against {_outcome(b.metrics)}" for a, b in conflicts]
+    if conflicts and not options.prefer_first:
+        raise UserError(
+            f"{len(conflicts)} runs have records that contradict each other, and nothing was written:\n  "
+            + "\n  ".join(lines)
+            + "\nIf that is rounding, --prefer-first keeps those of the source named first."
+        )
+    write_jsonl(records, options.records)
+    given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
+    text = f"{len(records)} runs from {given} records written to {options.records}"
+    sys.stdout.write(text + (f", {failed} of them failed" if failed else "") + "\n")
+    sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
+    return 0
+
+
+def _outcome(metrics: object) -> str:
+    values = dict(metrics) if isinstance(metrics, dict) else {}
+    return ", ".join(f"{name} {value:.6g}" for name, value in values.items() if name.startswith(("test/", "val/loss")))
+
+
+def report_command(options: argparse.Namespace) -> int:
+    """``pebench report``."""
+    from pebench import export, report
+    from pebench.records import read_records, write_jsonl
+
+    formats = {
+        "markdown": report.markdown, "overview": report.overview, "csv": export.to_csv, "json": export.to_json,
+    }  # fmt: skip
+    if options.format not in formats:
+        raise unknown_name("format", options.format, formats)
+    records = read_records(options.source)
+    if options.records:
+        write_jsonl(records, options.records)
+    sys.stdout.write(formats[options.format](records, options.allow_unmatched))
+    return 0

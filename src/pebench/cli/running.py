@@ -1,0 +1,280 @@
+"""``pebench run``: from what was asked to runs, and to a table of them."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from pebench.config import TIERS, Options, RunConfig, parse_settings
+from pebench.costs import Cost, check_costs
+from pebench.display import Display, duration_text
+from pebench.errors import UserError, unknown_name
+from pebench.executors import Resources, find_executor
+from pebench.machine import cores, gpus
+from pebench.planning import Plan, estimate, load, note_plan, states
+from pebench.records import Record, read_config
+from pebench.suites import Suite, load_suite
+from pebench.tables import label
+from pebench.tasks import find_task
+
+EXIT_FAILED = 1
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """``pebench run``."""
+    check_options(options)
+    console = Console()
+    if options.config:
+        configs = [read_config(path) for path in options.config]
+        if options.dry_run:
+            list_states(configs, states(configs, options.out))
+            return 0
+        return finish(do(configs, options, console), configs, options, console)
+    plan = make_plan(options)
+    if options.dry_run:
+        return dry_run(plan, options, console)
+    selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ")
+    testing = plan.testing(selecting)
+    if left_out := [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]:
+        names = ", ".join(f"{kind.task} {label(kind)}" for kind in left_out)
+        say(console, f"not tested, as no value of {', '.join(plan.suite.select)} finished: {names}")
+    records = do(testing, options, console, "testing: " if plan.suite.select else "")
+    return finish(selecting | records, testing, options, console) or (EXIT_FAILED if left_out else 0)
+
+
+def say(console: Console, text: str) -> None:
+    """Print a line as it is."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Take the environment into account, and refuse what cannot be.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    if options.offline:
+        os.environ |= {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+    if options.data_dir is None and os.environ.get("PEBENCH_DATA_DIR"):
+        options.data_dir = Path(os.environ["PEBENCH_DATA_DIR"])
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
+    if options.out.exists() and not options.out.is_dir():
+        raise UserError(f"--out expects a folder, but {str(options.out)!r} is a file.")
+    for name in ("jobs", "threads", "devices", "time_limit"):
+        if (value := getattr(options, name)) is not None and value < 1:
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
+    check_choice(options)
+
+
+def check_choice(options: argparse.Namespace) -> None:
+    """Refuse what cannot be meant together.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    if sum(map(bool, (options.suite, options.task, options.config))) != 1:
+        raise UserError("expected either --task NAME or --suite NAME. Try: pebench run --suite quickstart")
+    if options.seeds is not None and options.seed:
+        raise UserError("expected either --seeds N or --seed S, got both.")
+    if options.seeds is not None and options.seeds < 1:
+        raise UserError(f"--seeds must be at least 1, got {options.seeds}.")
+    if options.tier and options.tier not in TIERS:
+        raise unknown_name("tier", options.tier, TIERS)
+
+
+def make_plan(options: argparse.Namespace) -> Plan:
+    """What was asked for.
+
+    Raises:
+        UserError: For everything that does not exist or cannot work, all in one.
+    """
+    suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
+    changes: dict[str, Any] = {
+        "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
+    }  # fmt: skip
+    suite = replace(suite, **{name: value for name, value in changes.items() if value})
+    select = {name: value.split(",") for name, value in parse_settings(options.select, "--select").items()}
+    settings = {**suite.settings, **parse_settings(options.settings, "--set")}
+    suite = replace(suite, settings=settings, select={**suite.select, **select})
+    plan = Plan(suite, suite.kinds())
+    for kind in plan.kinds:
+        plan.candidates(kind)  # a value of the wrong type is found now
+    return plan
+
+
+def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console, what: str = "") -> dict[str, Record]:
+    """Do the runs that are left.
+
+    Args:
+        plan: The runs.
+        options: From the command line.
+        console: Where to tell of it.
+        what: Said before the number of runs.
+
+    Returns:
+        Their records by key; runs that another scheduler does have none.
+    """
+    if not plan:
+        return {}
+    known = load(plan, options.out)
+    todo = [c for c in plan if (r := known.get(c.key)) is None or (options.retry_failed and not r.ok)]
+    failed = sum(not known[c.key].ok for c in plan if c.key in known and c not in todo)
+    say(console, what + summary(len(plan), len(todo), failed))
+    if todo:
+        start(todo, options, console, plan)
+        known |= load(todo, options.out)
+    return known
+
+
+def summary(runs: int, todo: int, failed: int, running: int = 0) -> str:
+    """How many runs are planned and in which state, in a line."""
+    text = f"{runs} runs: {todo} to do, {runs - todo - failed - running} done"
+    text += f", {running} running" if running else ""
+    return text + (f", {failed} failed (run them again with --retry-failed)" if failed else "")
+
+
+def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, plan: Sequence[RunConfig]) -> None:
+    """Check everything that can be checked, prepare the data, and have an executor do the runs.
+
+    Args:
+        todo: The runs.
+        options: From the command line.
+        console: Where to tell of it.
+        plan: All runs that were asked for, those that are done too.
+
+    Raises:
+        UserError: If a run cannot work, before any of them starts.
+    """
+    execute = find_executor(options.executor)
+    for config in {(config.task, config.data): config for config in todo}.values():
+        find_task(config.task).check_available(config.data, options.data_dir)
+    check_costs({config.kind: config for config in todo}.values())
+    cards = gpus() if options.device in ("auto", "cuda") else []
+    groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
+    jobs = options.jobs or len(groups) or max(1, cores() // options.devices)
+    local = options.executor in ("local", "sequential")
+    jobs = min(len(todo), jobs) if local else jobs
+    where = Options(
+        options.out.resolve(),
+        options.data_dir and options.data_dir.resolve(),
+        options.device,
+        options.threads or (max(1, cores() // (jobs * options.devices)) if local else None),
+        options.time_limit,
+        options.devices,
+    )
+    resources = Resources(jobs, groups, parse_settings(options.executor_option, "--executor-option"))
+    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
+    with Display(todo, console) as display:
+        if options.executor != "commands":
+            from pebench.executors.server import prepare
+
+            prepare(todo, where, display)
+        execute(todo, where, resources, display)
+
+
+def finish(
+    records: Mapping[str, Record], plan: Sequence[RunConfig], options: argparse.Namespace, console: Console
+) -> int:
+    """Print the table of what was asked for, and where the rest is."""
+    if options.executor == "commands":
+        return 0
+    from pebench.report import terminal
+
+    terminal(records.values(), console)
+    out = options.out
+    say(console, f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: tensorboard --logdir {out}")
+    return 0 if all(config.key in records and records[config.key].ok for config in plan) else EXIT_FAILED
+
+
+def list_states(runs: Sequence[RunConfig], found: Sequence[str]) -> None:
+    """Print each run and its state."""
+    sys.stdout.writelines(f"  {state:7} {config.directory}\n" for config, state in zip(runs, found, strict=True))
+
+
+def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
+    """Say what would run, what is there, and what the rest will take."""
+    costs = check_costs(plan.kinds)
+    selecting = plan.selecting()
+    runs = [*selecting, *plan.testing(load(selecting, options.out))]
+    later = plan.size - len(runs)
+    found = states(runs, options.out)
+    again = ("to do", "failed") if options.retry_failed else ("to do",)
+    waiting = [config for config, state in zip(runs, found, strict=True) if state in again]
+    failed = 0 if options.retry_failed else found.count("failed")
+    say(console, summary(plan.size, later + len(waiting), failed, found.count("running")))
+    list_states(runs, found)
+    if later:
+        say(console, f"  ... and {later} runs with values that these will select")
+    say(console, f"\n{cost_table((kind, costs[kind.kind]) for kind in plan.kinds)}\n")
+    say(console, expectation(waiting, later, options))
+    return 0
+
+
+def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
+    """What each kind of run costs, as a table."""
+    from tabulate import tabulate
+
+    from pebench.report import si_text
+
+    rows = [
+        [
+            c.task,
+            label(c),
+            c.regime,
+            c.model.d_ff or 4 * c.model.d_model,
+            f"{k.encoding:,}",
+            f"{k.parameters:,}",
+            si_text(k.flops),
+        ]
+        for c, k in costs
+    ]
+    names = ["Task", "Encoding", "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs/sample"]
+    align = ["left", "left", "left", *["right"] * 4]
+    return tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True)
+
+
+def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Namespace) -> str:
+    """The time and disk that runs will take, in words."""
+    ahead = estimate(waiting, options.out)
+    jobs = options.jobs or len(gpus()) or cores()
+    if not waiting and not later:
+        return "Nothing is left to do."
+    parts = []
+    if known := len(waiting) - ahead.unknown:
+        each = ahead.seconds / known
+        total = duration_text(each * (len(waiting) + later) / jobs)
+        parts.append(f"Time: about {total} with {jobs} at a time, going by {ahead.sampled} earlier runs")
+        if ahead.unknown:
+            parts[-1] += f" ({ahead.unknown} of these runs resemble none and are taken for the mean of the others)"
+    else:
+        parts.append("Time: unknown, nothing like these runs has been done here")
+    size = ahead.bytes_per_run or USUAL_BYTES
+    measured = "measured" if ahead.bytes_per_run else "usual"
+    parts.append(f"Disk: about {size_text(size * (len(waiting) + later))}, {size_text(size)} a run ({measured})")
+    return "\n".join(parts)
+
+
+USUAL_BYTES = 30_000.0
+"""What a run of the quickstart leaves on the disk: its record, its curves for TensorBoard, its log."""
+
+
+def size_text(size: float) -> str:
+    """A number of bytes for people.
+
+    Example:
+        >>> size_text(300), size_text(25_300), size_text(3.1e9)
+        ('300 B', '25.3 kB', '3.1 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

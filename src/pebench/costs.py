@@ -1,0 +1,114 @@
+"""What a run will cost, before it runs: parameters and operations, in closed form but for the encoding."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pebench.config import RunConfig
+from pebench.errors import UserError
+from pebench.tasks import find_task
+
+TOLERANCE = 0.01
+"""How far apart the costs of runs may be that count as matched, as a share."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run costs.
+
+    Args:
+        encoding: Trained parameters of the encoding.
+        parameters: Trained parameters of the whole model.
+        flops: Floating-point operations of matrix products, forward and backward, on one example of full length.
+    """
+
+    encoding: int
+    parameters: int
+    flops: int
+
+    def of(self, regime: str) -> int:
+        """What a regime makes equal: ``parameters`` or ``FLOPs``."""
+        return {"parameters": self.parameters, "FLOPs": self.flops}[regime]
+
+
+def cost(config: RunConfig) -> Cost:
+    """Cost of a run. The model is counted by hand, the encoding by building it: it may be anything.
+
+    Backward takes two products for each of forward's, one for each factor; the pixels need no gradient.
+
+    Raises:
+        UserError: If the encoding cannot serve this model.
+    """
+    import torch
+
+    from pebench.encodings.base import EncodingSpec, build_encoding, grid_positions
+
+    task, model = find_task(config.task), config.model
+    spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            encoding = build_encoding(config.encoding, spec, config.encoding_args)
+        with torch.no_grad():
+            token = torch.zeros(1, spec.num_heads, 1, spec.head_dim)
+            state = encoding.prepare(grid_positions(spec.extent)[:1])
+            width = encoding.query_key(token, token, state, 0)[0].shape[-1]
+    except ValueError as error:
+        raise UserError(f"{config.task} with {config.encoding}: {error}") from error
+    own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
+    d, length, layers, content = model.d_model, spec.max_len, model.num_layers, encoding.content_width
+    d_ff = model.d_ff or 4 * d
+    classes = task.num_classes or config.data.vocab_size or 0
+    outputs = length if task.causal else 1
+    pixels = task.image[0] * (config.data.patch_size or 1) ** 2 if task.image else 0
+    inputs = (pixels + 1) * content if pixels else (config.data.vocab_size or 0) * content
+    block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
+    attention = length**2 * spec.num_heads * (width + spec.head_dim)
+    forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
+    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + 3 * encoding.flops(length)
+    return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
+
+
+def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:
+    """The cost of every kind of run, by `RunConfig.kind`.
+
+    Raises:
+        UserError: Naming every run that cannot work.
+    """
+    costs, problems = {}, []
+    for config in configs:
+        try:
+            costs[config.kind] = cost(config)
+        except UserError as error:
+            problems.append(str(error))
+    if problems:
+        raise UserError("\n".join(dict.fromkeys(problems)))
+    return costs
+
+
+def matched(config: RunConfig, reference: RunConfig) -> RunConfig:
+    """A run made as costly as another under its regime, by the width of its feed-forward layers.
+
+    Args:
+        config: Of the run.
+        reference: What it is to be matched to: the same task with another encoding.
+
+    Raises:
+        UserError: If no width brings it within 1 %, which a suite may not call matched.
+    """
+    if config.regime == "width":
+        return config
+    target, narrow = cost(reference).of(config.regime), _with_d_ff(config, 1)
+    least = cost(narrow).of(config.regime)
+    slope = cost(_with_d_ff(config, 2)).of(config.regime) - least
+    result = _with_d_ff(config, max(1, 1 + round((target - least) / slope)))
+    reached = cost(result).of(config.regime)
+    if abs(reached - target) > TOLERANCE * target:
+        raise UserError(
+            f"{config.task} with {config.encoding}: no model.d_ff matches {config.regime} to {reference.encoding}'s "
+            f"{target:,} within {TOLERANCE:.0%}; the nearest has {reached:,}."
+        )
+    return result
+
+
+def _with_d_ff(config: RunConfig, d_ff: int) -> RunConfig:
+    usual = 4 * config.model.d_model
+    return replace(config, model=replace(config.model, d_ff=None if d_ff == usual else d_ff))

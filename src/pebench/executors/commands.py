@@ -1,0 +1,25 @@
+"""Prints a command line per run instead of doing it, for any scheduler: GNU parallel, Kubernetes, a batch system."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+from pebench.config import Options, RunConfig
+from pebench.display import Display
+from pebench.executors import Resources, no_settings
+from pebench.records import write_config
+
+
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
+    """Print the lines; see `pebench.executors.Executor`. Each runs alone, in any order and on any machine."""
+    no_settings("commands", resources)
+    how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
+    for name, value in (
+        ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
+        ("--devices", options.devices if options.devices > 1 else None),
+    ):  # fmt: skip
+        if value is not None:
+            how += [name, str(value)]
+    for config in plan:
+        words = ["pebench", "run", "--config", str(write_config(config, options.out)), *how]
+        sys.stdout.write(shlex.join(words) + "\n")

@@ -1,0 +1,160 @@
+"""One run in full, and two collections of records side by side, as text."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pebench.display import duration_text
+from pebench.errors import UserError
+from pebench.leases import holder_of
+from pebench.records import FAILURE, FILE_NAME, Record, read_records
+from pebench.stats import estimate, paired_difference
+from pebench.tables import label
+from pebench.tasks import find_task
+
+
+def describe(place: Path) -> str:
+    """Everything that is known of one run.
+
+    Args:
+        place: Its folder or its record.
+
+    Raises:
+        UserError: If there is no run, or more than one.
+    """
+    if place.is_dir() and not any((place / name).exists() for name in (FILE_NAME, FAILURE)):
+        holder = holder_of(place)
+        if holder:
+            return f"{place}: running, step {holder.step}, in process {holder.pid} of {holder.host}\n"
+        if not list(place.glob(f"*/**/{FILE_NAME}")):
+            raise UserError(f"{place} holds no record of a run; it has not finished.")
+    records = read_records(place)
+    if len(records) != 1:
+        raise UserError(f"expected one run, but {place} holds {len(records)}. Name one of the folders in it.")
+    return _run_text(records[0], place)
+
+
+def _run_text(record: Record, place: Path) -> str:
+    config = record.config
+    head = f"{config.task} {label(config)}, seed {config.seed}, tier {config.tier}: {record.status}"
+    took = f" in {duration_text(record.duration_s)}" if record.duration_s is not None else ""
+    sections: dict[str, Mapping[str, Any]] = {
+        "error": {k: v for k, v in (record.error or {}).items() if k != "log"},
+        "metrics": record.metrics,
+        "costs": {
+            **{f"parameters.{name}": value for name, value in record.parameters.items()},
+            "flops_per_sample": record.flops_per_sample,
+            "throughput": record.throughput,
+            "peak_memory_gib": record.peak_memory_gib,
+        },
+        "settings": _flat(config.to_dict()),
+        "data": _flat(record.dataset),
+        "environment": _flat(record.environment),
+        "origin": {"place": place, "started": record.started, "protocol": record.protocol, "key": config.key},
+    }
+    lines = [head + took]
+    for title, values in sections.items():
+        known = {name: value for name, value in values.items() if value is not None}
+        width = max(map(len, known), default=0)
+        lines += [f"\n{title}"] * bool(known) + [f"  {name:{width}}  {_text(value)}" for name, value in known.items()]
+    if record.curve:
+        lines += ["\ncurve", *(f"  {line}" for line in _curve(record.curve))]
+    if log := (record.error or {}).get("log"):
+        lines += ["\nend of its log", *(f"  {line}" for line in log.splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _curve(points: Sequence[Mapping[str, float]]) -> list[str]:
+    from tabulate import tabulate
+
+    names = list(dict.fromkeys(name for point in points for name in point))
+    rows = [[_text(point.get(name, "")) for name in names] for point in points]
+    return str(tabulate(rows, headers=names, tablefmt="plain", disable_numparse=True)).splitlines()
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return flat
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def compare(a: Sequence[Record], b: Sequence[Record], names: tuple[str, str]) -> str:
+    """What two collections of records differ in: settings and circumstances, then outcomes at equal seeds.
+
+    Args:
+        a: The one.
+        b: The other.
+        names: What to call them.
+    """
+    lines = [f"A: {names[0]}, {len(a)} runs", f"B: {names[1]}, {len(b)} runs", ""]
+    differing = _differences(a, b)
+    lines += [f"differs  {name}: {ours} | {theirs}" for name, ours, theirs in differing]
+    lines += [""] * bool(differing)
+    return "\n".join([*lines, _outcomes(a, b)]) + "\n"
+
+
+def _differences(a: Iterable[Record], b: Iterable[Record]) -> list[tuple[str, str, str]]:
+    """Names of what does not take the same values in both, with the values."""
+    ours, theirs = _values(a), _values(b)
+    found = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        mine, other = sorted(ours.get(name, set())), sorted(theirs.get(name, set()))
+        if mine != other:
+            found.append((name, " ".join(mine) or "nothing", " ".join(other) or "nothing"))
+    return found
+
+
+def _values(records: Iterable[Record]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in records:
+        facts = record.config.to_dict() | {"protocol": record.protocol, "environment": record.environment}
+        facts |= {"data": record.dataset.get("fingerprint", "unknown")[:12], "status": record.status}
+        for name, value in _flat(facts).items():
+            found.setdefault(name, set()).add(json.dumps(value))
+    return found
+
+
+def _outcomes(a: Iterable[Record], b: Iterable[Record]) -> str:
+    """Per task and encoding the means of both, and the difference at equal seeds."""
+    from tabulate import tabulate
+
+    ours, theirs = _by_encoding(a), _by_encoding(b)
+    rows = []
+    for key in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(key, {}), theirs.get(key, {})
+        difference = paired_difference(other, mine)
+        change = "no seed in common" if difference is None else f"{difference.mean:+.4f}"
+        if difference and difference.half_width is not None:
+            change += f" ± {difference.half_width:.4f}"
+        rows.append([*key, _mean(mine), _mean(other), change, difference.n if difference else 0])
+    names = ["Task", "Encoding", "Metric", "A", "B", "B - A", "pairs"]
+    align = ["left"] * 3 + ["right"] * 4
+    return str(tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True))
+
+
+def _mean(values: Mapping[int, float]) -> str:
+    if not values:
+        return "–"
+    found = estimate(values.values())
+    return f"{found.mean:.4f}" + (f" ± {found.half_width:.4f}" if found.half_width is not None else "")
+
+
+def _by_encoding(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[int, float]]:
+    """Task, encoding and metric to the value of each seed."""
+    found: dict[tuple[str, str, str], dict[int, float]] = {}
+    for record in records:
+        config = record.config
+        metric = f"test/{find_task(config.task).metric}" if config.stage == "test" else find_task(config.task).select[0]
+        values = found.setdefault((config.task, label(config), metric), {})
+        if record.ok and metric in record.metrics:
+            values[config.seed] = record.metrics[metric]
+    return found

@@ -1,0 +1,187 @@
+"""Leases: which process is doing a run, and how far it is. A run is done by one process at a time.
+
+A lease is a file in the run's folder, ``lease-<n>.json``; the highest n counts. It can only be created
+once, so of many processes that want the run one gets it. A lease whose process is gone may be followed by
+the next n: a dead process is known at once on its own machine, and elsewhere by the age of the file,
+which a living one renews. No file locks: on several network file systems they do nothing.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+RENEW_S = 20.0
+"""How often a living process renews its lease, in seconds."""
+
+FRESH_S = 300.0
+"""Age from which the lease of another machine counts as left behind, in seconds."""
+
+TELL_S = 1.0
+"""How often progress is written at most, in seconds."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who does a run, and how far it is.
+
+    Args:
+        host: Name of its machine.
+        pid: Process there.
+        born: When that process began, in the system's clock ticks; tells two users of a number apart.
+        since: When the run was taken on, in seconds since 1970.
+        step: Optimizer steps done.
+        metrics: The latest known.
+    """
+
+    host: str
+    pid: int
+    born: int
+    since: float
+    step: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+class Lease:
+    """The right to do a run, held by this process.
+
+    Args:
+        path: Of the lease's file, which this process has created.
+        holder: This process.
+    """
+
+    def __init__(self, path: Path, holder: Holder) -> None:
+        self.path, self.holder = path, holder
+        self._told = 0.0
+        self._done = threading.Event()
+        threading.Thread(target=self._renew, daemon=True).start()
+
+    def tell(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write down how far the run is, unless that has just been done."""
+        if time.monotonic() - self._told >= TELL_S:
+            self._told = time.monotonic()
+            self.holder = Holder(**{**asdict(self.holder), "step": step, "metrics": dict(metrics)})
+            temporary = self.path.with_name(f".{self.path.name}")
+            with contextlib.suppress(OSError):  # progress is not worth a run
+                temporary.write_text(json.dumps(asdict(self.holder)), encoding="utf-8")
+                os.replace(temporary, self.path)
+
+    def release(self) -> None:
+        """Give the run back."""
+        self._done.set()
+        self.path.unlink(missing_ok=True)
+
+    def _renew(self) -> None:
+        while not self._done.wait(RENEW_S):
+            with contextlib.suppress(OSError):
+                os.utime(self.path)
+
+
+@contextlib.contextmanager
+def claim(folder: Path) -> Iterator[Lease | None]:
+    """Take a run on, for as long as the context lasts; ``None`` if another process has it.
+
+    Args:
+        folder: Of the run; it exists.
+    """
+    number = _highest(folder)
+    if number is not None and _alive(_path(folder, number)):
+        yield None
+        return
+    path = _path(folder, 0 if number is None else number + 1)
+    holder = Holder(platform.node(), os.getpid(), _born(os.getpid()), time.time())
+    temporary = folder / f".claim-{holder.host}-{holder.pid}"
+    temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+    try:
+        _create(temporary, path)
+    except FileExistsError:
+        yield None
+        return
+    finally:
+        temporary.unlink(missing_ok=True)
+    if _highest(folder) != int(path.stem.removeprefix("lease-")):  # we were slow: others have come and gone
+        path.unlink(missing_ok=True)
+        yield None
+        return
+    for earlier in folder.glob("lease-*.json"):
+        if earlier != path:
+            earlier.unlink(missing_ok=True)
+    lease = Lease(path, holder)
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+def _create(written: Path, path: Path) -> None:
+    """Give a written file the name `path`, unless that is taken.
+
+    Raises:
+        FileExistsError: If it is.
+    """
+    try:
+        os.link(written, path)  # appears whole
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        with path.open("x", encoding="utf-8") as file:
+            file.write(written.read_text(encoding="utf-8"))
+
+
+def holder_of(folder: Path) -> Holder | None:
+    """Who is doing a run now; ``None`` if nobody is."""
+    number = _highest(folder)
+    if number is None or not _alive(_path(folder, number)):
+        return None
+    return _read(_path(folder, number))
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"lease-{number}.json"
+
+
+def _highest(folder: Path) -> int | None:
+    numbers = [path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")]
+    return max((int(number) for number in numbers if number.isdigit()), default=None)
+
+
+def _read(path: Path) -> Holder | None:
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return Holder(**json.loads(path.read_text(encoding="utf-8")))
+    return None
+
+
+def _alive(path: Path) -> bool:
+    """Whether the process that holds a lease still runs."""
+    holder = _read(path)
+    if holder is not None and holder.host == platform.node():
+        return _born(holder.pid) == holder.born
+    probe = path.with_name(f".clock-{platform.node()}-{os.getpid()}")
+    try:
+        probe.touch()  # by the file system's clock, which may not be ours
+        return probe.stat().st_mtime - path.stat().st_mtime < FRESH_S
+    except OSError:
+        return False
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _born(pid: int) -> int:
+    """When a process of this machine began, in clock ticks since the machine did; -1 if there is none, 0 if unknown."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    except FileNotFoundError:
+        if Path("/proc/self/stat").exists():
+            return -1
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return -1
+    except OSError:
+        pass  # it is there, and somebody else's
+    return 0

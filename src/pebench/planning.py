@@ -1,0 +1,204 @@
+"""Plans: which runs a suite needs, which of them are done, and what the rest will take. No torch here."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pebench.config import RunConfig, override
+from pebench.leases import holder_of
+from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
+from pebench.suites import Suite
+from pebench.tasks import find_task
+
+SELECTION_SEED = 1_000_000
+"""First seed of the runs that select settings; the tested ones have others."""
+
+PLANS = "plans"
+"""Folder, under an output folder, of what was planned there."""
+
+SAMPLE = 3
+"""How many earlier runs of a task and encoding are looked at for estimates."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a suite.
+
+    Args:
+        suite: What was asked for.
+        kinds: One run of each task and encoding.
+    """
+
+    suite: Suite
+    kinds: Sequence[RunConfig]
+
+    def selecting(self) -> list[RunConfig]:
+        """The runs that choose settings by validation; they come first."""
+        seeds = range(SELECTION_SEED, SELECTION_SEED + self.suite.selection_seeds)
+        return _unique(c.with_seed(seed) for seed in seeds for kind in self.kinds for c in self.candidates(kind))
+
+    def candidates(self, kind: RunConfig) -> list[RunConfig]:
+        """A kind of run with each combination of the values to select from."""
+        names = tuple(sorted(self.suite.select))
+        grid = itertools.product(*(self.suite.select[name] for name in names)) if names else ()
+        configs = [override(kind, dict(zip(names, values, strict=True))) for values in grid]
+        return [replace(config, selected=names, stage="select") for config in configs]
+
+    def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
+        """A kind of run with the values that validation likes best; None if no combination has finished.
+
+        Args:
+            kind: Of run.
+            records: Of the selecting runs, by key.
+        """
+        if not self.suite.select:
+            return kind
+        metric, mode = find_task(kind.task).select
+        best, best_score = None, math.inf
+        for candidate in self.candidates(kind):
+            seeds = range(SELECTION_SEED, SELECTION_SEED + self.suite.selection_seeds)
+            found = [records.get(candidate.with_seed(seed).key) for seed in seeds]
+            scores = [record.metrics[metric] for record in found if record and record.ok]
+            if len(scores) == len(found):  # a value that fails with some seed is no choice
+                score = fmean(scores) * (1 if mode == "min" else -1)
+                if score < best_score:
+                    best, best_score = candidate, score
+        return best and replace(best, stage="test")
+
+    def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
+        """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.
+
+        Args:
+            records: Of the selecting runs, by key. A kind of which none has finished is left out.
+        """
+        seeds = range(self.suite.seeds) if isinstance(self.suite.seeds, int) else self.suite.seeds
+        kinds = [chosen for kind in self.kinds if (chosen := self.chosen(kind, records))]
+        return _unique(config.with_seed(seed) for seed in seeds for config in kinds)
+
+    @property
+    def size(self) -> int:
+        """Number of runs, once everything is selected."""
+        seeds = self.suite.seeds if isinstance(self.suite.seeds, int) else len(set(self.suite.seeds))
+        return len(self.selecting()) + seeds * len(self.kinds)
+
+
+def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
+    return list({config.key: config for config in configs}.values())
+
+
+def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
+    """Of each run: ``done``, ``failed``, ``running`` (by a process that lives) or ``to do``. Reads no record."""
+    folders: dict[str, set[str]] = {}
+    found = []
+    for config in plan:
+        parent, _, name = config.directory.rpartition("/")
+        if parent not in folders:
+            folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
+        found.append(folder_state(out / config.directory) if name in folders[parent] else "to do")
+    return found
+
+
+def folder_state(folder: Path) -> str:
+    """The state of one run, by its folder; see `states`."""
+    if (folder / FILE_NAME).exists():
+        return "done"
+    if holder_of(folder):
+        return "running"
+    return "failed" if (folder / FAILURE).exists() else "to do"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What runs will take, going by earlier ones.
+
+    Args:
+        seconds: Of all runs together, one after the other.
+        unknown: Runs that nothing earlier resembles.
+        bytes_per_run: On the disk.
+        sampled: Earlier runs that were looked at.
+    """
+
+    seconds: float
+    unknown: int
+    bytes_per_run: float | None
+    sampled: int
+
+
+def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
+    """What the runs of a plan will take, going by a few records under `out`.
+
+    A run takes as long as earlier ones of its kind, whatever their seed; else as long a step as those of
+    its task with the same model and data.
+    """
+    durations: dict[tuple[Any, ...], list[float]] = {}
+    sizes = []
+    for folder, record in _sample(plan, out):
+        config, seconds = record.config, record.duration_s or 0.0
+        sizes.append(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
+        for similar, value in ((_same(config), seconds), (_like(config), seconds / config.train.max_steps)):
+            durations.setdefault(similar, []).append(value)
+    total, unknown, known = 0.0, 0, dict[str, float | None]()
+    for config in plan:
+        if config.kind not in known:
+            exact, steps = durations.get(_same(config)), durations.get(_like(config))
+            rate = fmean(steps) * config.train.max_steps if steps else None
+            known[config.kind] = fmean(exact) if exact else rate
+        seconds_each = known[config.kind]
+        total, unknown = total + (seconds_each or 0.0), unknown + (seconds_each is None)
+    return Estimate(total, unknown, fmean(sizes) if sizes else None, len(sizes))
+
+
+def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
+    """A few finished runs of each task and encoding of the plan, with their folders."""
+    for parent in sorted({f"{config.task}/{config.encoding}" for config in plan}):
+        finished = (path.parent for path in (out / parent).glob(f"*/{FILE_NAME}"))
+        for folder in itertools.islice(finished, SAMPLE):
+            if (record := read_record(folder)) and record.ok:
+                yield folder, record
+
+
+def _same(config: RunConfig) -> tuple[Any, ...]:
+    return _like(config), config.encoding, config.train.max_steps
+
+
+def _like(config: RunConfig) -> tuple[Any, ...]:
+    return config.task, config.model, config.data, config.train.batch_size
+
+
+def note_plan(plan: Sequence[RunConfig], out: Path, command: str) -> None:
+    """Leave word of what is planned, for `pebench status`.
+
+    Args:
+        plan: The runs.
+        out: Output folder.
+        command: What was asked.
+    """
+    folder = out / PLANS
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = [config.directory for config in plan]
+    name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    temporary = folder / f".{name}-{os.getpid()}"
+    temporary.write_text(json.dumps({"command": command, "runs": runs}) + "\n", encoding="utf-8")
+    os.replace(temporary, folder / f"{name}.json")
+
+
+def planned(out: Path) -> list[str]:
+    """Every run that was ever planned for an output folder, as its directory there."""
+    found: dict[str, None] = {}
+    for path in sorted((out / PLANS).glob("*.json"), key=lambda path: path.stat().st_mtime):
+        with contextlib.suppress(ValueError, KeyError):
+            found |= dict.fromkeys(json.loads(path.read_text(encoding="utf-8"))["runs"])
+    return list(found)
+
+
+def load(plan: Sequence[RunConfig], out: Path) -> dict[str, Record]:
+    """The records of a plan's runs, by key."""
+    return {config.key: record for config in plan if (record := find_record(config, out))}

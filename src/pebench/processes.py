@@ -1,0 +1,63 @@
+"""One run on several devices: a process each, joined by Lightning's DDP."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import wait
+
+from pebench.config import Options, RunConfig
+from pebench.runner import Progress, run
+
+
+def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> None:
+    """`pebench.runner.run`, on as many devices as the options say.
+
+    On CPUs a device is a process, with ``options.threads`` threads each. The batch is dealt out to the
+    devices and the gradients are averaged, so the run is the same but for rounding (and dropout).
+
+    Args:
+        config: What to run.
+        options: Where and on what.
+        on_progress: Told the step and the latest metrics now and then.
+        stop: Asked at every step whether to stop.
+    """
+    if options.devices == 1:
+        run(config, options, on_progress, stop)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "LOCAL_RANK": "0"}
+    context = multiprocessing.get_context("spawn")  # nothing half-initialised is inherited
+    helpers = [context.Process(target=_help, args=(config, options, rank)) for rank in range(1, options.devices)]
+    try:
+        for helper in helpers:
+            helper.start()
+        run(config, options, on_progress, stop)
+        for helper in helpers:
+            helper.join()
+    finally:
+        for helper in helpers:
+            helper.kill()
+        os.environ.pop("LOCAL_RANK")
+
+
+def _help(config: RunConfig, options: Options, rank: int) -> None:
+    """What the second and further processes do: the same run, without telling or writing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["LOCAL_RANK"] = str(rank)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    from pebench.callbacks import InterruptedRunError
+
+    with contextlib.suppress(InterruptedRunError):  # all stop together
+        run(config, options)

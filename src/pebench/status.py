@@ -1,0 +1,87 @@
+"""How far an output folder is: read from the files alone, so from any terminal or machine that sees them."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import fmean
+
+from pebench.display import duration_text
+from pebench.errors import UserError
+from pebench.leases import Holder, holder_of
+from pebench.planning import folder_state, planned
+from pebench.records import Record, read_record
+
+STATES = ("done", "failed", "running", "to do")
+
+
+def status(out: Path) -> str:
+    """The state of every run planned for, or found in, an output folder.
+
+    Raises:
+        UserError: If there is no such folder, or nothing in it.
+    """
+    runs = list(dict.fromkeys([*planned(out), *_found(out)]))
+    if not runs:
+        raise UserError(f"{str(out)!r} is no output folder of pebench: nothing is planned or recorded there.")
+    states = {run: folder_state(out / run) for run in runs}
+    lines = [f"{out}: {len(runs)} runs: {_counts(Counter(states.values()))}{_left(out, states)}", "", _grid(states)]
+    running = [(run, holder) for run in _of(states, "running") if (holder := holder_of(out / run))]
+    failed = [(run, record) for run in _of(states, "failed") if (record := read_record(out / run))]
+    if running:
+        lines += ["", "running", *(f"  {run}: {_progress(holder)}" for run, holder in running)]
+    if failed:
+        lines += ["", "failed (run them again with --retry-failed)", *(f"  {run}: {_why(r)}" for run, r in failed)]
+    return "\n".join(lines) + "\n"
+
+
+def _found(out: Path) -> list[str]:
+    return sorted(str(path.relative_to(out)) for path in out.glob("*/*/*seed*") if path.is_dir())
+
+
+def _of(states: dict[str, str], state: str) -> list[str]:
+    return [run for run, its in states.items() if its == state]
+
+
+def _counts(count: Counter[str]) -> str:
+    return ", ".join(f"{count[state]} {state}" for state in STATES if count[state] or state in ("done", "to do"))
+
+
+def _grid(states: dict[str, str]) -> str:
+    from tabulate import tabulate
+
+    tasks: dict[str, Counter[str]] = {}
+    for run, state in states.items():
+        tasks.setdefault(run.partition("/")[0], Counter())[state] += 1
+    rows = [[task, *(count[state] for state in STATES)] for task, count in sorted(tasks.items())]
+    return str(tabulate(rows, headers=["Task", *STATES], tablefmt="simple"))
+
+
+def _left(out: Path, states: dict[str, str]) -> str:
+    """The time left in words, going by what runs of each task took so far and how many run now."""
+    running, tasks = len(_of(states, "running")), {run.partition("/")[0] for run in states}
+    if not running:
+        return ""
+    seconds = 0.0
+    for task in tasks:
+        mine = {run: state for run, state in states.items() if run.startswith(f"{task}/")}
+        took = [r.duration_s for run in _of(mine, "done")[:10] if (r := read_record(out / run)) and r.duration_s]
+        ahead = len(_of(mine, "to do")) + 0.5 * len(_of(mine, "running"))
+        if ahead and not took:
+            return ", time left unknown"
+        seconds += ahead * fmean(took) if ahead else 0.0
+    return f", about {duration_text(seconds / running)} left"
+
+
+def _progress(holder: Holder) -> str:
+    since = duration_text(max(0.0, time.time() - holder.since))
+    return f"step {holder.step}{_metrics(holder)}, for {since}, process {holder.pid} on {holder.host}"
+
+
+def _metrics(holder: Holder) -> str:
+    shown = [f"{name} {value:.4f}" for name, value in holder.metrics.items() if name in ("val/accuracy", "val/loss")]
+    return "".join(f", {text}" for text in shown[:1])
+
+
+def _why(record: Record) -> str:
+    error = record.error or {}
+    return f"{error.get('kind', 'failed')}: {error.get('reason', 'unknown')}"

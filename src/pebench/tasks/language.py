@@ -1,0 +1,73 @@
+"""Language modelling."""
+
+from typing import Any
+
+from pebench import sources
+from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks.base import Budget, Task, with_smoke
+
+
+def _lm(name: str, **rest: Any) -> Task:
+    module = "pebench.modules.language_model:LanguageModel"
+    return Task(
+        name=name, module=module, metric="bits_per_byte", higher_is_better=False, unit="windows",
+        prepared_by=("vocab_size",), **rest,
+    )  # fmt: skip
+
+
+TASKS = (
+    _lm(
+        "lm-grammar",
+        summary="Sentences of a small grammar with agreement across clauses (embedded)",
+        data="pebench.data.language:Grammar",
+        splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
+        citation="pebench",
+        budgets=with_smoke(
+            quick=Budget(
+                ModelConfig(d_model=32, num_layers=2, num_heads=2),
+                DataConfig(max_len=64, vocab_size=35),
+                TrainConfig(max_steps=300, batch_size=16, learning_rate=3e-3, evaluations=5),
+            )
+        ),
+    ),
+    _lm(
+        "lm-shakespeare",
+        summary="Tiny Shakespeare, characters",
+        data="pebench.data.language:Shakespeare",
+        source=sources.SHAKESPEARE,
+        splits="first 90 % of the characters train, next 5 % validation, last 5 % test",
+        citation="A. Karpathy, char-rnn, 2015",
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=128, num_layers=4, num_heads=4),
+                DataConfig(max_len=64, vocab_size=66),
+                TrainConfig(max_steps=2000, batch_size=12, learning_rate=1e-3, evaluations=8),
+            ),
+            full=Budget(
+                ModelConfig(d_model=384, num_layers=6, num_heads=6, dropout=0.2),
+                DataConfig(max_len=256, vocab_size=66),
+                TrainConfig(max_steps=5000, batch_size=64, learning_rate=1e-3, evaluations=20),
+            ),
+        ),
+    ),
+    _lm(
+        "lm-wikitext2",
+        summary="WikiText-2, byte-pair tokens trained on its train split",
+        data="pebench.data.language:WikiText2",
+        source=sources.WIKITEXT2,
+        splits="the published train, validation and test splits",
+        citation="S. Merity et al., Pointer Sentinel Mixture Models, https://arxiv.org/abs/1609.07843",
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=96, num_layers=4, num_heads=3),
+                DataConfig(max_len=128, vocab_size=2048),
+                TrainConfig(max_steps=1500, batch_size=16, learning_rate=2e-3, evaluations=3),
+            ),
+            full=Budget(
+                ModelConfig(d_model=256, num_layers=6, num_heads=8, dropout=0.1),
+                DataConfig(max_len=256, vocab_size=8192),
+                TrainConfig(max_steps=10_000, batch_size=32, learning_rate=1e-3, evaluations=20),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,91 @@
+"""Classification of texts, short and long."""
+
+from typing import Any
+
+from pebench import sources
+from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+
+
+def _short_texts(max_len: int) -> dict[str, Budget]:
+    data = DataConfig(max_len=max_len, vocab_size=16_384)
+    return with_smoke(
+        core=Budget(
+            ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
+            data,
+            TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4),
+        ),
+        full=Budget(
+            ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
+            data,
+            TrainConfig(max_steps=10_000, batch_size=64, learning_rate=5e-4, evaluations=20),
+        ),
+    )
+
+
+def _text(name: str, **rest: Any) -> Task:
+    module = "pebench.modules.text_classifier:TextClassifier"
+    return Task(
+        name=name, module=module, metric="accuracy", higher_is_better=True, unit="texts",
+        prepared_by=("max_len", "vocab_size"), **rest,
+    )  # fmt: skip
+
+
+TASKS = (
+    _text(
+        "text-order",
+        summary="Rhyme schemes: AABB, ABAB or ABBA; the label depends on order alone (embedded)",
+        data="pebench.data.text:Order",
+        num_classes=3,
+        splits="different texts of one generator, dealt out at random: 8,000 train, 1,000 validation, 2,000 test",
+        citation="pebench",
+        budgets=with_smoke(
+            quick=Budget(
+                ModelConfig(d_model=64, num_layers=1, num_heads=4),
+                DataConfig(max_len=16, vocab_size=10),
+                TrainConfig(max_steps=1200, batch_size=64, learning_rate=3e-3, evaluations=5),
+            )
+        ),
+    ),
+    _text(
+        "text-sst2",
+        summary="SST-2, sentiment of phrases, short",
+        data="pebench.data.text:SST2",
+        num_classes=2,
+        source=sources.SST2,
+        splits="validation is every tenth training example; test is the published validation split (no test labels)",
+        citation="R. Socher et al., EMNLP 2013; A. Wang et al., GLUE, ICLR 2019",
+        budgets=_short_texts(max_len=64),
+    ),
+    _text(
+        "text-imdb",
+        summary="IMDB, sentiment of film reviews, long documents",
+        data="pebench.data.text:IMDB",
+        num_classes=2,
+        source=sources.IMDB,
+        splits=EVERY_TENTH,
+        citation="A. Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011",
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=64, num_layers=2, num_heads=2),
+                DataConfig(max_len=512, vocab_size=16_384),
+                TrainConfig(max_steps=700, batch_size=32, learning_rate=1e-3, evaluations=3),
+            ),
+            full=Budget(
+                ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
+                DataConfig(max_len=1024, vocab_size=16_384),
+                TrainConfig(max_steps=8000, batch_size=32, learning_rate=5e-4, evaluations=20),
+            ),
+        ),
+    ),
+    _text(
+        "text-agnews",
+        summary="AG News, four topics, short",
+        data="pebench.data.text:AGNews",
+        num_classes=4,
+        source=sources.AG_NEWS,
+        splits=EVERY_TENTH,
+        citation="X. Zhang, J. Zhao and Y. LeCun, Character-level Convolutional Networks, NeurIPS 2015",
+        budgets=_short_texts(max_len=128),
+    ),
+)

@@ -1,0 +1,55 @@
+"""Classification of images, as patches."""
+
+from typing import Any
+
+from pebench import sources
+from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+
+
+def _vit(name: str, **rest: Any) -> Task:
+    return Task(
+        name=name, module="pebench.modules.vit:ViT", metric="accuracy", higher_is_better=True, unit="images", **rest
+    )
+
+
+TASKS = (
+    _vit(
+        "vit-digits",
+        summary="8x8 grey images of handwritten digits, 16 patches (embedded)",
+        data="pebench.data.images:Digits",
+        image=(1, 8),
+        num_classes=10,
+        splits="by index modulo 5: 3 is validation, 4 is test, the rest is train",
+        citation="E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998",
+        budgets=with_smoke(
+            quick=Budget(
+                ModelConfig(d_model=32, num_layers=2, num_heads=2),
+                DataConfig(patch_size=2),
+                TrainConfig(max_steps=300, batch_size=64, learning_rate=3e-3, evaluations=5),
+            )
+        ),
+    ),
+    _vit(
+        "vit-cifar10",
+        summary="CIFAR-10, 32x32 colour images, 64 patches",
+        data="pebench.data.images:CIFAR10",
+        image=(3, 32),
+        num_classes=10,
+        source=sources.CIFAR10,
+        splits=EVERY_TENTH,
+        citation="A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=64, num_layers=4, num_heads=2),
+                DataConfig(patch_size=4),
+                TrainConfig(max_steps=1500, batch_size=64, learning_rate=2e-3, evaluations=3),
+            ),
+            full=Budget(
+                ModelConfig(d_model=192, num_layers=6, num_heads=6),
+                DataConfig(patch_size=4),
+                TrainConfig(max_steps=70_000, batch_size=128, learning_rate=1e-3, evaluations=20),
+            ),
+        ),
+    ),
+)
