@@ -8,7 +8,7 @@ SUITE = Suite(
     tasks=["vit-digits", "text-order", "lm-grammar"],
     seeds=10,
     tier="quick",
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
-    cost="210 runs, about 10 minutes on 2 cores",
+    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2]},
+    cost="225 runs, about 10 minutes on 2 cores",
     expect="the same order; differences to add smaller than at one learning rate for all",
 )

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import wait
 
+import torch
+
 from pebench.config import Options, RunConfig
 from pebench.runner import Progress, run
 
@@ -42,7 +44,10 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
     finally:
         for helper in helpers:
             helper.kill()
-        os.environ.pop("LOCAL_RANK")
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()  # or this process's next run would wait for the helpers
+        for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
+            os.environ.pop(name)
 
 
 def _help(config: RunConfig, options: Options, rank: int) -> None:

@@ -40,6 +40,7 @@ NOT_NEWS = (
     ".*smaller than the logging interval.*",
     ".*LeafSpec.*",  # lightning 2.6 beside torch 2.15
     ".*srun.*",  # a machine with SLURM
+    ".*sync_dist=True.*",  # what is logged is computed over all processes
 )
 """Warnings of Lightning's that mean nothing here."""
 

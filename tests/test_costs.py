@@ -1,0 +1,109 @@
+"""Costs in closed form are those that PyTorch counts, and matching makes them equal."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pebench.config import ModelConfig, RunConfig
+from pebench.costs import check_costs, cost, matched
+from pebench.data import datamodule_of
+from pebench.errors import UserError
+from pebench.models import transformer
+from pebench.registry import encoding_cards
+from pebench.runner import build, count
+from pebench.tasks import TASKS, configure
+
+EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
+MODELS = [
+    ModelConfig(d_model=24, num_layers=1, num_heads=2),
+    ModelConfig(d_model=32, num_layers=3, num_heads=4, d_ff=40),
+]
+
+
+def full_length_batch(config: RunConfig) -> tuple[torch.Tensor, ...]:
+    """One example of the largest size that the task has."""
+    task, length = TASKS[config.task], config.data.max_len or 0
+    label = torch.zeros(1, dtype=torch.long)
+    if task.image:
+        channels, side = task.image
+        return torch.zeros(1, channels, side, side), label
+    tokens = torch.zeros(1, length, dtype=torch.long)
+    return (tokens, tokens) if task.causal else (tokens, torch.tensor([length]), label)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["small", "deep"])
+@pytest.mark.parametrize("task", EMBEDDED)
+@pytest.mark.parametrize("encoding", encoding_cards())
+def test_costs_are_those_that_pytorch_counts(
+    encoding: str, task: str, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(configure(task, encoding), model=model)
+    module = build(config, datamodule_of(config))
+    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
+    with FlopCounterMode(display=False) as counter:
+        module.loss(full_length_batch(config)).backward()
+    found = cost(config)
+    assert found.parameters == count(module)
+    assert found.encoding == count(module.trunk.encoding)
+    assert found.flops == counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_what_a_task_says_of_its_data_is_so(name: str) -> None:
+    config = configure(name, "none")
+    facts, task = datamodule_of(config).model_arguments(), TASKS[name]
+    assert facts.get("num_classes") == task.num_classes
+    assert facts.get("vocab_size") == config.data.vocab_size
+    assert (facts.get("channels"), facts.get("image_size")) == (task.image or (None, None))
+    assert build(config, datamodule_of(config)).trunk.encoding.spec.extent == task.extent(config.data)
+    assert build(config, datamodule_of(config)).trunk.encoding.spec.causal == task.causal
+
+
+@pytest.mark.parametrize("task", EMBEDDED)
+@pytest.mark.parametrize("encoding", encoding_cards())
+@pytest.mark.parametrize("regime", ["parameters", "FLOPs"])
+def test_a_matched_run_costs_what_its_reference_does(regime: str, encoding: str, task: str) -> None:
+    reference = replace(configure(task, "add"), regime=regime)
+    run = matched(replace(configure(task, encoding), regime=regime), reference)
+    assert cost(run).of(regime) == pytest.approx(cost(reference).of(regime), rel=0.01)
+    assert replace(run, model=reference.model, encoding="add", encoding_args={}) == reference  # nothing else has moved
+
+
+def test_a_run_that_costs_the_same_already_is_left_alone() -> None:
+    for regime in ("width", "parameters", "FLOPs"):
+        run = replace(configure("vit-digits", "rope"), regime=regime)
+        assert matched(run, replace(run, encoding="add")) == run
+
+
+def test_what_cannot_be_matched_is_refused_with_the_nearest() -> None:
+    narrow: dict[str, Any] = {"model.d_model": 8, "model.num_heads": 1, "model.d_ff": 4, "data.max_len": 4096}
+    reference, learned = (
+        replace(configure("lm-grammar", name, settings=narrow), regime="parameters") for name in ("add", "learned")
+    )
+    with pytest.raises(UserError, match=r"lm-grammar with learned: no model\.d_ff matches parameters to add's [\d,]+ "):
+        matched(learned, reference)
+
+
+def test_all_that_cannot_work_is_told_at_once() -> None:
+    kinds = [configure("vit-digits", name, settings={"model.d_model": 30}) for name in ("none", "add", "rope")]
+    with pytest.raises(UserError) as caught:
+        check_costs(kinds)
+    assert [line.partition(": ")[0] for line in str(caught.value).splitlines()] == [
+        "vit-digits with add", "vit-digits with rope",
+    ]  # fmt: skip
+
+
+def test_patches_must_fill_the_image() -> None:
+    with pytest.raises(UserError, match=r"data\.patch_size must divide the image's 8 pixels, got 3"):
+        cost(configure("vit-digits", "none", settings={"data.patch_size": 3}))
+
+
+def test_counting_an_encoding_does_not_touch_the_random_stream() -> None:
+    torch.manual_seed(0)
+    expected = torch.rand(())
+    torch.manual_seed(0)
+    cost(configure("vit-digits", "learned"))
+    assert torch.rand(()) == expected

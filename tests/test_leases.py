@@ -1,0 +1,175 @@
+"""A run is one process's at a time, and a dead process's run is anybody's."""
+
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebench import leases
+from pebench.leases import FRESH_S, Holder, claim, holder_of
+
+
+def dead_process() -> int:
+    process = multiprocessing.get_context("spawn").Process(target=int)
+    process.start()
+    process.join()
+    return int(process.pid or 0)
+
+
+def write(folder: Path, number: int = 0, **changes: Any) -> Path:
+    """A lease that some other process has left behind."""
+    holder = Holder("elsewhere", 1, 1, time.time())
+    path = folder / f"lease-{number}.json"
+    path.write_text(json.dumps(asdict(replace(holder, **changes))))
+    return path
+
+
+def age(path: Path, seconds: float) -> None:
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def held(folder: Path) -> bool:
+    """Whether somebody who asks now is refused."""
+    with claim(folder) as lease:
+        return lease is None
+
+
+def test_a_run_is_claimed_once(tmp_path: Path) -> None:
+    with claim(tmp_path) as lease:
+        assert lease is not None
+        assert held(tmp_path)
+        assert (holder := holder_of(tmp_path)) is not None
+        assert holder.pid == os.getpid()
+    assert not held(tmp_path)
+    assert holder_of(tmp_path) is None
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_lease_is_given_back_whatever_happens(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), claim(tmp_path):
+        raise RuntimeError
+    assert not [*tmp_path.iterdir()]
+
+
+def test_progress_can_be_read_by_others(tmp_path: Path) -> None:
+    with claim(tmp_path) as lease:
+        assert lease is not None
+        lease.tell(7, {"val/loss": 0.5})
+        lease.tell(8, {})  # at once after: not worth writing
+        holder = holder_of(tmp_path)
+        assert holder is not None
+        assert (holder.step, holder.metrics) == (7, {"val/loss": 0.5})
+        assert held(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_the_run_of_a_dead_process_can_be_taken_over(tmp_path: Path) -> None:
+    write(tmp_path, host=leases.platform.node(), pid=dead_process())
+    assert holder_of(tmp_path) is None
+    with claim(tmp_path) as lease:
+        assert lease is not None
+        assert [path.name for path in tmp_path.iterdir()] == ["lease-1.json"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_another_process_with_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
+    write(tmp_path, host=leases.platform.node(), pid=os.getpid(), born=1)
+    assert not held(tmp_path)
+
+
+def test_another_machines_lease_counts_while_it_is_fresh(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    age(path, FRESH_S - 60)
+    assert held(tmp_path)
+    age(path, FRESH_S + 60)
+    assert not held(tmp_path)
+
+
+def test_a_lease_that_cannot_be_read_counts_while_it_is_fresh(tmp_path: Path) -> None:
+    path = tmp_path / "lease-0.json"
+    path.write_text("{")
+    assert held(tmp_path)
+    age(path, FRESH_S + 60)
+    assert not held(tmp_path)
+
+
+def test_the_highest_number_counts(tmp_path: Path) -> None:
+    age(write(tmp_path, 3), FRESH_S + 60)
+    write(tmp_path, 10)
+    assert held(tmp_path)
+
+
+def test_who_was_too_slow_withdraws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between seeing nothing and writing lease 0, others have come as far as lease 4."""
+    create = leases._create
+
+    def late(written: Path, path: Path) -> None:
+        write(tmp_path, 4)
+        create(written, path)
+
+    monkeypatch.setattr(leases, "_create", late)
+    with claim(tmp_path) as lease:
+        assert lease is None
+    assert [path.name for path in tmp_path.iterdir()] == ["lease-4.json"]
+
+
+def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    with claim(tmp_path) as lease:
+        assert lease is not None
+        assert held(tmp_path)
+
+
+def test_a_living_holder_renews_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_S", 0.01)
+    with claim(tmp_path) as lease:
+        assert lease is not None
+        age(lease.path, 1000)
+        wait_for(lambda: time.time() - lease.path.stat().st_mtime < 500)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def contend(folder: Path, rounds: int, start: Any) -> None:
+    """Claim one folder after the other; note every success for a while, in a file that only one may hold."""
+    start.wait()
+    for number in range(rounds):
+        place = folder / str(number)
+        with claim(place) as lease:
+            if lease is not None:
+                inside = place / "inside"
+                inside.touch(exist_ok=False)  # raises if another is in here
+                time.sleep(0.002)
+                inside.unlink()
+                with (place / "taken").open("a") as file:
+                    file.write("x")
+
+
+def test_of_many_processes_one_gets_the_run(tmp_path: Path) -> None:
+    rounds, processes = 20, 4
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(processes)
+    for number in range(rounds):
+        (tmp_path / str(number)).mkdir()
+        age(write(tmp_path / str(number)), FRESH_S + 60)  # left behind, so that all want to follow it
+    workers = [context.Process(target=contend, args=(tmp_path, rounds, start)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * processes  # never two inside
+    assert all((tmp_path / str(number) / "taken").exists() for number in range(rounds))

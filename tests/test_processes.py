@@ -1,0 +1,104 @@
+"""A run on several devices is the run on one: Lightning's DDP with gloo, on two processes."""
+
+import math
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from pebench.callbacks import InterruptedRunError
+from pebench.config import Options, RunConfig
+from pebench.data import datamodule_of
+from pebench.data.batches import Batches
+from pebench.errors import UserError
+from pebench.processes import run_on_devices
+from pebench.records import Record, find_record
+from pebench.runner import run
+from pebench.tasks import configure
+
+SETTINGS = {"train.max_steps": 24, "train.evaluations": 3, "train.batch_size": 16}
+RUNS = [configure("vit-digits", "learned", 1, "quick", SETTINGS), configure("lm-grammar", "rope", 1, "quick", SETTINGS)]
+
+
+def options(out: Path, devices: int) -> Options:
+    return Options(out, device="cpu", threads=1, devices=devices)
+
+
+def quiet(step: int, metrics: object) -> None:
+    pass
+
+
+def record_of(config: RunConfig, out: Path) -> Record:
+    found = find_record(config, out)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("config", RUNS, ids=lambda config: config.task)
+def test_two_processes_train_the_same_model_as_one(config: RunConfig, tmp_path: Path) -> None:
+    alone = run(config, options(tmp_path / "one", 1))
+    run_on_devices(config, options(tmp_path / "two", 2), quiet, lambda: False)
+    together = record_of(config, tmp_path / "two")
+    assert together.metrics == pytest.approx(alone.metrics, rel=1e-4)
+    for ours, theirs in zip(alone.curve, together.curve, strict=True):
+        assert theirs["val/loss"] == pytest.approx(ours["val/loss"], rel=1e-4)
+    assert (alone.environment["devices"], together.environment["devices"]) == (1, 2)
+    assert len([*tmp_path.glob("two/**/record.json")]) == 1
+    assert not [*tmp_path.rglob("last.ckpt")]
+
+
+def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
+    config = RUNS[0]
+    run_on_devices(config, options(tmp_path / "whole", 2), quiet, lambda: False)
+    stop = threading.Event()
+
+    def tell(step: int, metrics: object) -> None:
+        if step >= 10:
+            stop.set()
+
+    with pytest.raises(InterruptedRunError):
+        run_on_devices(config, options(tmp_path / "halves", 2), tell, stop.is_set)
+    assert find_record(config, tmp_path / "halves") is None
+    assert torch.load(next(tmp_path.rglob("last.ckpt")), weights_only=True)["global_step"] >= 10
+    run_on_devices(config, options(tmp_path / "halves", 2), quiet, lambda: False)
+    whole, halves = (record_of(config, tmp_path / name) for name in ("whole", "halves"))
+    assert (halves.metrics, halves.curve) == (whole.metrics, whole.curve)
+
+
+def test_devices_must_divide_the_batch(tmp_path: Path) -> None:
+    config = replace(RUNS[0], train=replace(RUNS[0].train, batch_size=15))
+    with pytest.raises(UserError, match=r"train\.batch_size must be a multiple of --devices, got 15"):
+        run(config, options(tmp_path, 2))
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 4])
+@pytest.mark.parametrize("lengths", [None, torch.arange(50) % 7 + 1], ids=["equal", "unequal"])
+def test_shares_of_a_batch_make_the_batch(processes: int, lengths: torch.Tensor | None) -> None:
+    whole = [batch.tolist() for batch in Batches(50, 12, 0, lengths)]
+    shares = [[b.tolist() for b in Batches(50, 12, 0, lengths, share=(r, processes))] for r in range(processes)]
+    for number, batch in enumerate(whole):
+        assert sorted(index for share in shares for index in share[number]) == sorted(batch)
+        assert max(len(share[number]) for share in shares) == math.ceil(12 / processes)
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_shares_of_an_evaluation_see_every_example_once(processes: int) -> None:
+    shares = [Batches(50, 8, None, share=(rank, processes)) for rank in range(processes)]
+    assert sorted(index for share in shares for batch in share for index in batch.tolist()) == list(range(50))
+    assert [len(share) for share in shares] == [len([*share]) for share in shares]
+
+
+def test_shares_of_a_batch_are_augmented_as_in_the_batch() -> None:
+    from pebench.data.images import crop_and_flip
+
+    images = torch.arange(6 * 3 * 64).reshape(6, 3, 8, 8)
+    noise = [torch.Generator().manual_seed(0) for _ in range(3)]
+    whole = crop_and_flip(images, 2, noise[0])
+    for rank in (0, 1):
+        assert torch.equal(crop_and_flip(images[rank::2], 2, noise[1 + rank], (rank, 2)), whole[rank::2])
+
+
+def test_a_data_module_alone_has_all_of_it() -> None:
+    assert datamodule_of(RUNS[0]).share == (0, 1)
