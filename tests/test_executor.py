@@ -3,6 +3,7 @@
 import io
 import multiprocessing
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,14 +18,15 @@ import torch
 from rich.console import Console
 
 from pebench.callbacks import DivergedError
+from pebench.cli import main
 from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.errors import UserError
-from pebench.executors import Resources
-from pebench.executors.local import execute
+from pebench.executors import Resources, find_executor
+from pebench.executors.local import _Running, execute
 from pebench.executors.server import prepare
-from pebench.executors.worker import LOG, failed_record, failure_kind
-from pebench.records import Record, find_record, read_records
+from pebench.executors.worker import LOG, failed_record, failure_kind, work
+from pebench.records import Record, find_record, read_config, read_records, write_config
 from pebench.runner import run
 from pebench.tasks import configure
 
@@ -229,3 +231,153 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
     while not condition():
         assert time.monotonic() < end, f"nothing happened within {seconds} s"
         time.sleep(0.05)
+
+
+class Quiet(Display):
+    """A display that says nothing and remembers what ended."""
+
+    def __init__(self, plan: list[RunConfig]) -> None:
+        super().__init__(plan, Console(file=io.StringIO(), width=80))
+        self.ended: list[Record] = []
+
+    def finished(self, record: Record) -> None:
+        super().finished(record)
+        self.ended.append(record)
+
+
+@pytest.mark.parametrize("name", ["sequential", "local"])
+def test_every_executor_leaves_the_same_records(name: str, mixed: Outcome, tmp_path: Path) -> None:
+    plan = [HEALTHY[0], DIVERGES, HEALTHY[1]]
+    display = Quiet(plan)
+    find_executor(name)(plan, options(tmp_path), Resources(1), display)
+    assert [record.config for record in display.ended] == plan
+    for config in plan:
+        ours, theirs = find_record(config, tmp_path), mixed.record(config)
+        assert (ours.status, ours.metrics, ours.curve) == (theirs.status, theirs.metrics, theirs.curve)
+        assert (ours.error or {}).get("reason") == (theirs.error or {}).get("reason")
+    assert "DivergedError" in (find_record(DIVERGES, tmp_path).error or {})["log"]
+    assert not [*tmp_path.rglob("lease-*")]
+
+
+def share(plan: list[RunConfig], out: Path, start: Any, done: Any) -> None:
+    """Do a plan as one of several that do it at the same time; tell how many runs were done here."""
+    from pebench.executors import sequential
+    from pebench.processes import run_on_devices
+
+    executed = 0
+
+    def counted(*arguments: Any) -> None:
+        nonlocal executed
+        executed += 1
+        run_on_devices(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pebench.processes.run_on_devices", counted)
+        start.wait()
+        sequential.execute(plan, options(out), Resources(1), Quiet(plan))
+    done.put(executed)
+
+
+def test_several_that_do_the_same_plan_share_it(tmp_path: Path) -> None:
+    plan = [smoke(task, name) for task in ("vit-digits", "lm-grammar") for name in ("add", "none", "rope", "alibi")]
+    context = multiprocessing.get_context("spawn")
+    start, done = context.Barrier(3), context.Queue()
+    others = [context.Process(target=share, args=(plan, tmp_path, start, done)) for _ in range(3)]
+    for other in others:
+        other.start()
+    executed = [done.get(timeout=240) for _ in others]
+    for other in others:
+        other.join()
+    assert sum(executed) == len(plan)  # none twice
+    assert all(record.ok for record in read_records(tmp_path))
+    assert len(read_records(tmp_path)) == len(plan)
+
+
+def test_a_failure_does_not_replace_what_has_finished(tmp_path: Path) -> None:
+    record = run(HEALTHY[0], options(tmp_path))
+    failed_record(HEALTHY[0], tmp_path, "lost", "its machine went away", 1.0)
+    assert find_record(HEALTHY[0], tmp_path) == record
+    assert read_records(tmp_path) == [record]
+
+
+def test_a_run_that_is_too_slow_keeps_what_it_has(tmp_path: Path) -> None:
+    """A time limit is told apart from a wish to stop, and leaves a checkpoint to go on from."""
+    limited = replace(options(tmp_path), time_limit_s=1.0)
+    work(ENDLESS, limited)
+    record = find_record(ENDLESS, tmp_path)
+    assert record is not None
+    assert (record.error or {})["kind"] == "time limit"
+    assert [*tmp_path.rglob("last.ckpt")]
+
+
+def test_an_exit_in_the_middle_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebench.processes.run", lambda *_: sys.exit(0))
+    assert work(HEALTHY[0], options(tmp_path))
+    record = find_record(HEALTHY[0], tmp_path)
+    assert record is not None
+    assert (record.error or {})["reason"] == "SystemExit: 0"
+
+
+def test_a_disk_that_is_full_ends_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pebench.executors.worker.write_record", full)
+    assert failed_record(HEALTHY[0], tmp_path, "exception", "why", 1.0).error["reason"] == "why"
+
+
+def test_commands_are_one_line_per_run_that_does_exactly_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mixed: Outcome
+) -> None:
+    plan = [replace(HEALTHY[0], regime="FLOPs", selected=("train.clip",)), HEALTHY[1]]
+    find_executor("commands")(plan, replace(options(tmp_path), time_limit_s=600.0), Resources(), Quiet(plan))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:3] for line in lines] == [["pebench", "run", "--config"]] * 2
+    for config, line in zip(plan, lines, strict=True):
+        words = shlex.split(line)
+        assert read_config(Path(words[3])) == config
+        assert {"--time-limit", "600.0", "--executor", "sequential", "--threads", "1"} <= set(words)
+    assert main(shlex.split(lines[1])[1:]) == 0
+    assert find_record(HEALTHY[1], tmp_path).metrics == mixed.record(HEALTHY[1]).metrics
+    assert not any((tmp_path / plan[0].directory).glob("record*"))
+
+
+@pytest.mark.parametrize("name", ["local", "sequential", "commands"])
+def test_an_executor_without_options_refuses_them(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"--executor {name} has no options, got partition"):
+        find_executor(name)([], options(tmp_path), Resources(1, (), {"partition": "x"}), Quiet([]))
+
+
+def test_an_unknown_executor_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="Did you mean 'slurm'"):
+        find_executor("slrum")
+
+
+def test_an_executor_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    monkeypatch.delitem(sys.modules, "pebench.executors.slurm", raising=False)
+    with pytest.raises(UserError, match=r"pip install 'pebench\[slurm\]'"):
+        find_executor("slurm")
+
+
+def test_each_slot_has_its_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    start = _Running.start
+
+    def noted(context: Any, config: RunConfig, options: Options, gpu: str | None) -> _Running:
+        seen.append(gpu)
+        return start(context, config, options, gpu)
+
+    monkeypatch.setattr(_Running, "start", noted)
+    plan = [smoke("vit-digits", "add", seed) for seed in range(4)]
+    execute(plan, options(tmp_path), Resources(2, ("5", "7")), Quiet(plan))
+    assert seen[:2] == ["5", "7"]
+    assert set(seen) == {"5", "7"}
+
+
+@linux
+def test_metrics_do_not_depend_on_the_hash_seed(mixed: Outcome, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pebench", "run", "--config", str(write_config(HEALTHY[1], tmp_path))]
+    command += ["--executor", "sequential", "--threads", "1", "--device", "cpu", "--out", str(tmp_path)]
+    subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": "7"}, stdout=subprocess.DEVNULL, check=True)
+    assert find_record(HEALTHY[1], tmp_path).metrics == mixed.record(HEALTHY[1]).metrics

@@ -1,5 +1,6 @@
 """What a run is: frozen, typed settings. Nothing here imports torch."""
 
+import copy
 import functools
 import hashlib
 import json
@@ -161,9 +162,11 @@ class RunConfig:
         return _digest(f"{self.kind}/{self.seed}")
 
     def with_seed(self, seed: int) -> "RunConfig":
-        """The same kind of run with another seed."""
-        other = replace(self, seed=seed)
-        other.__dict__["kind"] = self.kind  # a plan has many seeds of a kind
+        """The same kind of run with another seed; quick, as a plan may have very many."""
+        check_seed(seed)
+        other = copy.copy(self)
+        other.__dict__.update(seed=seed, kind=self.kind)  # what has been checked and hashed is not done again
+        other.__dict__.pop("key", None)
         return other
 
     @property
@@ -228,8 +231,17 @@ def check(config: RunConfig) -> None:
     for name, chosen, known in (("regime", config.regime, REGIMES), ("stage", config.stage, STAGES)):
         if chosen not in known:
             raise unknown_name(name, chosen, known)
-    if not 0 <= config.seed < 2**32:
-        raise UserError(f"a seed must be in [0, 2^32), got {config.seed}.")
+    check_seed(config.seed)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse what is no seed.
+
+    Raises:
+        UserError: With the limits.
+    """
+    if not 0 <= seed < 2**32:
+        raise UserError(f"a seed must be in [0, 2^32), got {seed}.")
 
 
 def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:

@@ -53,7 +53,10 @@ class Plan:
         return [replace(config, selected=names, stage="select") for config in configs]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
-        """A kind of run with the values that validation likes best; None if no combination has finished.
+        """A kind of run with the values that validation likes best; None if that cannot be said.
+
+        A combination with which training diverges is no choice. While one is missing, or failed for a reason
+        that says nothing of it (it was killed, say), there is none: it might have been the best.
 
         Args:
             kind: Of run.
@@ -66,8 +69,10 @@ class Plan:
         for candidate in self.candidates(kind):
             seeds = range(SELECTION_SEED, SELECTION_SEED + self.suite.selection_seeds)
             found = [records.get(candidate.with_seed(seed).key) for seed in seeds]
+            if not all(record and (record.ok or record.diverged) for record in found):
+                return None
             scores = [record.metrics[metric] for record in found if record and record.ok]
-            if len(scores) == len(found):  # a value that fails with some seed is no choice
+            if len(scores) == len(found):
                 score = fmean(scores) * (1 if mode == "min" else -1)
                 if score < best_score:
                     best, best_score = candidate, score
@@ -99,10 +104,11 @@ def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
     folders: dict[str, set[str]] = {}
     found = []
     for config in plan:
-        parent, _, name = config.directory.rpartition("/")
+        parent = f"{config.task}/{config.encoding}"
         if parent not in folders:
             folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
-        found.append(folder_state(out / config.directory) if name in folders[parent] else "to do")
+        known = folders[parent] and config.directory.rpartition("/")[2] in folders[parent]
+        found.append(folder_state(out / config.directory) if known else "to do")
     return found
 
 

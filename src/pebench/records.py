@@ -70,6 +70,11 @@ class Record:
         return asdict(self) | {"key": self.config.key, "config": self.config.to_dict()}
 
     @property
+    def diverged(self) -> bool:
+        """Whether the run failed because its loss was no number any more."""
+        return not self.ok and (self.error or {}).get("kind") == "diverged"
+
+    @property
     def identity(self) -> tuple[str, str]:
         """What two records of the same run share: protocol and key."""
         return self.protocol, self.config.key

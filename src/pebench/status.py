@@ -61,14 +61,17 @@ def _left(out: Path, states: dict[str, str]) -> str:
     running, tasks = len(_of(states, "running")), {run.partition("/")[0] for run in states}
     if not running:
         return ""
-    seconds = 0.0
+    per_run, ahead = {}, {}
     for task in tasks:
         mine = {run: state for run, state in states.items() if run.startswith(f"{task}/")}
+        ahead[task] = len(_of(mine, "to do")) + 0.5 * len(_of(mine, "running"))
         took = [r.duration_s for run in _of(mine, "done")[:10] if (r := read_record(out / run)) and r.duration_s]
-        ahead = len(_of(mine, "to do")) + 0.5 * len(_of(mine, "running"))
-        if ahead and not took:
-            return ", time left unknown"
-        seconds += ahead * fmean(took) if ahead else 0.0
+        if took:
+            per_run[task] = fmean(took)
+    if not per_run:
+        return ", time left unknown"
+    others = fmean(per_run.values())  # for a task of which none is done yet
+    seconds = sum(runs * per_run.get(task, others) for task, runs in ahead.items())
     return f", about {duration_text(seconds / running)} left"
 
 

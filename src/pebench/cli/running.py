@@ -43,7 +43,8 @@ def run_command(options: argparse.Namespace) -> int:
     testing = plan.testing(selecting)
     if left_out := [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]:
         names = ", ".join(f"{kind.task} {label(kind)}" for kind in left_out)
-        say(console, f"not tested, as no value of {', '.join(plan.suite.select)} finished: {names}")
+        text = f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed): "
+        say(console, text + names)
     records = do(testing, options, console, "testing: " if plan.suite.select else "")
     return finish(selecting | records, testing, options, console) or (EXIT_FAILED if left_out else 0)
 
@@ -214,7 +215,7 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     if later:
         say(console, f"  ... and {later} runs with values that these will select")
     say(console, f"\n{cost_table((kind, costs[kind.kind]) for kind in plan.kinds)}\n")
-    say(console, expectation(waiting, later, options))
+    say(console, expectation(waiting, later, options, max(k.parameters for k in costs.values())))
     return 0
 
 
@@ -241,8 +242,15 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
     return tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True)
 
 
-def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Namespace) -> str:
-    """The time and disk that runs will take, in words."""
+def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Namespace, parameters: int) -> str:
+    """The time and disk that runs will take, in words.
+
+    Args:
+        waiting: The runs.
+        later: How many more there will be.
+        options: From the command line.
+        parameters: Of the largest model.
+    """
     ahead = estimate(waiting, options.out)
     jobs = options.jobs or len(gpus()) or cores()
     if not waiting and not later:
@@ -258,12 +266,19 @@ def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Name
         parts.append("Time: unknown, nothing like these runs has been done here")
     size = ahead.bytes_per_run or USUAL_BYTES
     measured = "measured" if ahead.bytes_per_run else "usual"
-    parts.append(f"Disk: about {size_text(size * (len(waiting) + later))}, {size_text(size)} a run ({measured})")
+    checkpoints = jobs * CHECKPOINT_BYTES * parameters
+    parts.append(
+        f"Disk: about {size_text(size * (len(waiting) + later))}, {size_text(size)} a run ({measured}), and "
+        f"{size_text(checkpoints)} of checkpoints while they run"
+    )
     return "\n".join(parts)
 
 
-USUAL_BYTES = 30_000.0
+USUAL_BYTES = 6_000.0
 """What a run of the quickstart leaves on the disk: its record, its curves for TensorBoard, its log."""
+
+CHECKPOINT_BYTES = 16
+"""For each parameter: the best weights, and for going on the latest ones with both of Adam's moments, 4 bytes each."""
 
 
 def size_text(size: float) -> str:

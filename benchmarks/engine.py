@@ -1,0 +1,143 @@
+"""What the engine costs: plans, finished suites, start-up and packing, measured.
+
+    python benchmarks/engine.py --output results/engine.md
+
+Ratios are taken within one run of this file, interleaved, since the machine may do other work.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pebench import environment
+from pebench.records import Record, read_records, write_record
+from pebench.tasks import configure
+
+LARGE_SUITE = """
+from pebench import Suite
+SUITE = Suite("large", "?", ["vit-digits", "text-order"], ["add", "concat", "learned", "none", "rope"], seeds=10_000)
+"""
+RUNS = ["run", "--task", "vit-digits", "--pe", "add", "--pe", "rope", "--device", "cpu"]
+EMBEDDED = ("vit-digits", "text-order", "lm-grammar")
+
+
+def main() -> None:
+    """Measure everything and write a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, help="write the page here, not to the terminal")
+    parser.add_argument("--rounds", type=int, default=5, help="repetitions of each measurement")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [*measure(Path(folder), options.rounds)]
+    page = render(rows, options.rounds)
+    if options.output:
+        options.output.write_text(page, encoding="utf-8")
+    else:
+        sys.stdout.write(page)
+
+
+def measure(folder: Path, rounds: int) -> list[tuple[str, str, str]]:
+    """Every figure with its bar: what, figure, bar."""
+    suite = folder / "large.py"
+    suite.write_text(LARGE_SUITE, encoding="utf-8")
+    finished = folder / "finished"
+    plan = ["run", "--suite", str(suite), "--dry-run", "--out"]
+    make_finished(finished, 500)
+    again = [*RUNS, "--seeds", "250", "--tier", "smoke", "--out", str(finished)]
+    rows = [
+        seconds("`--help`", rounds, lambda: pebench("--help"), "0.5 s"),
+        seconds("plan of 100,000 runs, none done", rounds, lambda: pebench(*plan, str(folder / "none")), "5 s"),
+        seconds("500 finished runs recognised, table printed", rounds, lambda: pebench(*again), "2 s"),
+    ]
+    return [*rows, *overheads(folder, rounds), packing(folder, rounds)]
+
+
+def pebench(*arguments: str) -> float:
+    """Run the command line in a process of its own; how long it took, in seconds."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "pebench", *arguments], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def seconds(name: str, rounds: int, do: Callable[[], float], bar: str) -> tuple[str, str, str]:
+    """A figure from several repetitions."""
+    return name, spread([do() for _ in range(rounds)], "s"), f"under {bar}"
+
+
+def spread(values: Sequence[float], unit: str) -> str:
+    """Median, and from where to where."""
+    return f"{statistics.median(values):.2f} {unit} ({min(values):.2f} to {max(values):.2f})"
+
+
+def make_finished(out: Path, count: int) -> None:
+    """Records of as many finished runs as a run of them would leave, two encodings by turns."""
+    for number in range(count):
+        config = configure("vit-digits", ("add", "rope")[number % 2], number // 2, "smoke")
+        curve = [{"step": step, "val/loss": 1.0, "val/accuracy": 0.5} for step in range(5)]
+        write_record(Record(config, metrics={"test/accuracy": number % 7 / 7, "val/loss": 1.0}, curve=curve), out)
+
+
+def overheads(folder: Path, rounds: int) -> list[tuple[str, str, str]]:
+    """Per run: wall time of a batch of equal runs beyond their training, after the server has started."""
+    rows = []
+    for task in EMBEDDED:
+        found = []
+        for number in range(rounds):
+            few, many = (batch(folder / f"{task}-{number}-{count}", task, count, jobs=1) for count in (1, 6))
+            trained = [training_seconds(folder / f"{task}-{number}-{count}") for count in (1, 6)]
+            found.append(((many - few) - (trained[1] - trained[0])) / 5)
+        rows.append((f"a run of {task} beyond its training: start, data, tests, record", spread(found, "s"), "under 1.5 s"))
+    return rows
+
+
+def batch(out: Path, task: str, count: int, jobs: int, *more: str) -> float:
+    """Do equal runs, each with a seed of its own; how long it took, in seconds."""
+    words = ["run", "--task", task, "--pe", "add", "--seeds", str(count), "--threads", "1", "--device", "cpu"]
+    return pebench(*words, "--jobs", str(jobs), "--out", str(out), *more)
+
+
+def training_seconds(out: Path) -> float:
+    """What the runs under a folder trained, together."""
+    return sum(
+        r.config.train.max_steps * r.config.train.batch_size / r.throughput for r in read_records(out) if r.throughput
+    )
+
+
+def packing(folder: Path, rounds: int) -> tuple[str, str, str]:
+    """Two jobs of one thread each against the same runs one after the other on one thread."""
+    ratios = []
+    for number in range(rounds):
+        one, two = (batch(folder / f"pack-{number}-{jobs}", "text-order", 6, jobs) for jobs in (1, 2))
+        idle = (batch(folder / f"pack-{number}-0", "text-order", 1, 1, "--tier", "smoke"))
+        ratios.append((one - idle) / (two - idle))
+    return "6 runs of text-order, two at a time against one at a time", spread(ratios, "x"), "at least 1.6 x"
+
+
+def render(rows: Sequence[tuple[str, str, str]], rounds: int) -> str:
+    """The page."""
+    from tabulate import tabulate
+
+    versions = environment.versions()
+    table = tabulate(rows, headers=["What", f"Median of {rounds} (range)", "Bar"], tablefmt="pipe", disable_numparse=True)
+    return (
+        "# What the engine costs\n\n"
+        "Generated by `python benchmarks/engine.py --output results/engine.md`; do not edit.\n\n"
+        f"{table}\n\n"
+        "- Times are of whole processes, start-up included, unless the line says otherwise.\n"
+        "- Beyond training: the difference of a batch of six runs and of one, less what they trained, per run.\n"
+        "- Two at a time: the time of start-up (a batch of one two-step run) is taken off both.\n"
+        f"- {os.cpu_count()} cores, {environment.device_name(__import__('torch').device('cpu'))}, "
+        f"Python {platform.python_version()}, torch {versions['torch']}, pebench {versions['pebench']}, "
+        f"commit {environment.commit()}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
