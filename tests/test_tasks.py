@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from pebench.config import CORE_ENCODINGS, TIERS, ModelConfig, RunConfig, parse_settings, setting_names
+from pebench.config import CORE_ENCODINGS, TIERS, ModelConfig, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
@@ -24,6 +24,7 @@ from pebench.modules.base import SequenceModule
 from pebench.planning import Plan
 from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.runner import build
+from pebench.settings import parse_settings, setting_names
 from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task
 
@@ -508,11 +509,15 @@ def planned(suite: Suite) -> list[RunConfig]:
 @pytest.mark.parametrize("name", suite_files())
 def test_every_suite_can_be_planned(name):
     suite = load_suite(name)
-    plan = planned(suite)
-    seeds = suite.seeds if isinstance(suite.seeds, int) else len(suite.seeds)
+    plan = Plan(suite, suite.kinds())
+    runs = [*plan.selecting(), *plan.testing({})]
     assert suite.name == name
     assert suite.question
-    assert len(plan) == len({config.key for config in plan}) == len(suite.tasks) * len(suite.encodings) * seeds
+    assert suite.expect
+    assert f"{plan.size} runs" in suite.cost
+    assert len(plan.kinds) == len(suite.tasks) * len(suite.encodings)
+    assert len({config.key for config in runs}) == len(runs) > 0
+    assert len(runs) == (len(plan.selecting()) if suite.select else plan.size)
 
 
 def test_quickstart_is_every_embedded_task_with_the_core_encodings():

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
 
 REGIMES = ("width", "parameters", "FLOPs")
 """What is equal between the rows of a table: the trunk, the number of parameters, or the cost of a training step."""
+
+SELECTION_SEED = 1_000_000
+"""First seed of the runs that select settings; the tested ones have others."""
 
 STAGES = ("test", "select")
 """What a run is for: to be tested, or to choose a setting by its validation metrics; that one is never tested."""
@@ -242,70 +245,3 @@ def check_seed(seed: int) -> None:
     """
     if not 0 <= seed < 2**32:
         raise UserError(f"a seed must be in [0, 2^32), got {seed}.")
-
-
-def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
-    """``["train.max_steps=10"]`` as a mapping; the values are still text.
-
-    Args:
-        assignments: From the command line.
-        flag: That they followed.
-
-    Raises:
-        UserError: Where an item has no ``=``.
-    """
-    settings = {}
-    for item in assignments:
-        name, equals, value = item.partition("=")
-        if not equals:
-            raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} train.max_steps=100")
-        settings[name.strip()] = value.strip()
-    return settings
-
-
-def setting_names(config: RunConfig) -> list[str]:
-    """Every dotted name that `override` accepts for this configuration's task."""
-    names = []
-    for part in ("model", "data", "train"):
-        section = getattr(config, part)
-        names += [f"{part}.{f.name}" for f in fields(section) if part != "data" or getattr(section, f.name) is not None]
-    return names
-
-
-def override(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
-    """The configuration with some fields replaced.
-
-    Args:
-        config: What to start from.
-        settings: Dotted name to value, as text or typed: ``{"train.max_steps": "10"}``.
-
-    Raises:
-        UserError: For a name that does not exist or a value of the wrong type.
-    """
-    sections = {part: getattr(config, part) for part in ("model", "data", "train")}
-    for name, value in settings.items():
-        if name not in setting_names(config):
-            raise unknown_name("setting", name, [*setting_names(config), "encoding.<option>"])
-        part, leaf = name.split(".")
-        kind = next(f.type for f in fields(sections[part]) if f.name == leaf)
-        sections[part] = replace(sections[part], **{leaf: typed(name, value, kind)})
-    return replace(config, **sections)  # at once: they are checked together
-
-
-def typed(name: str, value: Any, kind: Any) -> Any:
-    """`value`, which may be text, checked and converted to the type `kind`.
-
-    Raises:
-        UserError: Where it does not fit.
-    """
-    from jsonargparse import ArgumentError, ArgumentParser  # 0.1 s: not needed for --help
-
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--value", type=kind)
-    try:
-        if isinstance(value, str):
-            return parser.parse_args([f"--value={value}"]).value
-        return parser.parse_object({"value": value}).value
-    except ArgumentError as error:
-        expected = getattr(kind, "__name__", str(kind))
-        raise UserError(f"{name} expects {expected}, got {value!r}.") from error

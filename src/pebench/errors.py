@@ -21,6 +21,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
         known: The valid names.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    lower = {known.lower(): known for known in reversed(names)}
+    near = [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.4)]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")

@@ -3,14 +3,14 @@
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING
+from pebench.origin import commands, provenance, warnings
 from pebench.records import Record
-from pebench.tables import Row, Table, Trial, build_tables, commands, provenance, warnings
+from pebench.tables import Row, Table, Trial, build_tables
 
 
 def _values(table: Table, row: Row) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def to_json(records: Iterable[Record], allow_unmatched: bool = False) -> str:
         | {"rows": [_values(table, row) for row in table.rows]}
         | {"trials": [_trial(trial) for trial in table.trials]}
         | {"warnings": warnings(table), "commands": commands(table), "provenance": provenance(table)}
-        | {"wall_time_s": math.fsum(record.duration_s or 0.0 for record in table.records)}
+        | {"wall_time_s": table.wall_time_s}
         for table in build_tables(records, allow_unmatched)
     ]
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

@@ -27,7 +27,7 @@ def describe(place: Path) -> str:
         holder = holder_of(place)
         if holder:
             return f"{place}: running, step {holder.step}, in process {holder.pid} of {holder.host}\n"
-        if not list(place.glob(f"*/**/{FILE_NAME}")):
+        if not any(any(place.rglob(name)) for name in (FILE_NAME, FAILURE, "*.jsonl")):
             raise UserError(f"{place} holds no record of a run; it has not finished.")
     records = read_records(place)
     if len(records) != 1:
@@ -123,11 +123,12 @@ def _values(records: Iterable[Record]) -> dict[str, set[str]]:
     return found
 
 
-def _outcomes(a: Iterable[Record], b: Iterable[Record]) -> str:
+def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     """Per task and encoding the means of both, and the difference at equal seeds."""
     from tabulate import tabulate
 
-    ours, theirs = _by_encoding(a), _by_encoding(b)
+    telling = sorted(_telling(a) | _telling(b))
+    ours, theirs = _by_encoding(a, telling), _by_encoding(b, telling)
     rows = []
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
@@ -148,13 +149,30 @@ def _mean(values: Mapping[int, float]) -> str:
     return f"{found.mean:.4f}" + (f" ± {found.half_width:.4f}" if found.half_width is not None else "")
 
 
-def _by_encoding(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[int, float]]:
+def _facts(record: Record) -> dict[str, Any]:
+    return _flat(record.config.to_dict() | {"protocol": record.protocol})
+
+
+def _telling(records: Iterable[Record]) -> set[str]:
+    """Names of the settings that tell apart runs of one collection with the same encoding and seed."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for record in records:
+        config = record.config
+        groups.setdefault((config.task, label(config), config.stage, config.seed), []).append(_facts(record))
+    names = {(name, i) for i, group in enumerate(groups.values()) for facts in group for name in facts}
+    alike = list(groups.values())
+    return {name for name, i in names if len({json.dumps(facts.get(name)) for facts in alike[i]}) > 1}
+
+
+def _by_encoding(records: Iterable[Record], telling: Sequence[str]) -> dict[tuple[str, str, str], dict[int, float]]:
     """Task, encoding and metric to the value of each seed."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for record in records:
         config = record.config
         metric = f"test/{find_task(config.task).metric}" if config.stage == "test" else find_task(config.task).select[0]
-        values = found.setdefault((config.task, label(config), metric), {})
+        facts = _facts(record)
+        name = " ".join([label(config), *(f"{name}={_text(facts[name])}" for name in telling if name in facts)])
+        values = found.setdefault((config.task, name, metric), {})
         if record.ok and metric in record.metrics:
             values[config.seed] = record.metrics[metric]
     return found

@@ -12,14 +12,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.config import RunConfig, override
+from pebench.config import SELECTION_SEED, RunConfig
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
 from pebench.suites import Suite
 from pebench.tasks import find_task
-
-SELECTION_SEED = 1_000_000
-"""First seed of the runs that select settings; the tested ones have others."""
 
 PLANS = "plans"
 """Folder, under an output folder, of what was planned there."""
@@ -48,9 +45,7 @@ class Plan:
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
         names = tuple(sorted(self.suite.select))
-        grid = itertools.product(*(self.suite.select[name] for name in names)) if names else ()
-        configs = [override(kind, dict(zip(names, values, strict=True))) for values in grid]
-        return [replace(config, selected=names, stage="select") for config in configs]
+        return [replace(config, selected=names, stage="select") for config in self.suite.candidates(kind)]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
         """A kind of run with the values that validation likes best; None if that cannot be said.
@@ -200,8 +195,9 @@ def planned(out: Path) -> list[str]:
     """Every run that was ever planned for an output folder, as its directory there."""
     found: dict[str, None] = {}
     for path in sorted((out / PLANS).glob("*.json"), key=lambda path: path.stat().st_mtime):
-        with contextlib.suppress(ValueError, KeyError):
-            found |= dict.fromkeys(json.loads(path.read_text(encoding="utf-8"))["runs"])
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
+            found |= dict.fromkeys(run for run in runs if isinstance(runs, list) and isinstance(run, str))
     return list(found)
 
 

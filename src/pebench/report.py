@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pebench.config import REFERENCE_ENCODING
+from pebench.origin import assignments, commands, provenance, warnings
 from pebench.records import Record
 from pebench.stats import Estimate
-from pebench.tables import REGIME_TEXT, Table, assignments, build_tables, commands, provenance, warnings
+from pebench.tables import REGIME_TEXT, Table, build_tables
 from pebench.tasks import Task
 
 if TYPE_CHECKING:
@@ -58,14 +59,18 @@ def overviews(tables: list[Table]) -> list[str]:
 
     Settings that differ from the tier's budget, or a tier with a single task, have none.
     """
-    groups: dict[tuple[str, str], list[Table]] = {}
+    groups: dict[tuple[Any, ...], list[Table]] = {}
     for table in tables:
         if not table.settings:
-            groups.setdefault((table.protocol, table.config.tier), []).append(table)
-    return [_overview(tier, group) for (_, tier), group in groups.items() if len(group) > 1]
+            config = table.config
+            groups.setdefault((table.protocol, config.tier, config.regime, config.selected), []).append(table)
+    return [_overview(group) for group in groups.values() if len(group) > 1]
 
 
-def _overview(tier: str, tables: list[Table]) -> str:
+def _overview(tables: list[Table]) -> str:
+    config = tables[0].config
+    rules = f", matched by {config.regime}" if config.regime != "width" else ""
+    rules += f", {', '.join(config.selected)} selected" if config.selected else ""
     labels = sorted({row.label for table in tables for row in table.rows})
     columns = {"Encoding": labels}
     for table in tables:
@@ -74,7 +79,7 @@ def _overview(tier: str, tables: list[Table]) -> str:
         columns[f"{table.task.name}<br>{_headline(table.task)}, n={seeds}"] = [
             cells.get(label, NOTHING) for label in labels
         ]
-    return f"## Overview (tier {tier})\n\n{_pipe(columns)}\n"
+    return f"## Overview (tier {config.tier}{rules})\n\n{_pipe(columns)}\n"
 
 
 def _pipe(columns: dict[str, list[str]]) -> str:
@@ -108,7 +113,8 @@ def _selection(table: Table) -> str:
     chosen = {row.label: {name: row.own[name] for name in row.config.selected} for row in table.rows}
     columns: dict[str, dict[str, str]] = {}
     for trial in table.trials:
-        text = "failed" if trial.score is None else f"{trial.score:.4f}"
+        unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"
+        text = unfinished if trial.score is None else f"{trial.score:.4f}"
         bold = "**" if chosen.get(trial.label) == trial.values else ""
         columns.setdefault(", ".join(map(str, trial.values.values())), {})[trial.label] = f"{bold}{text}{bold}"
     labels = sorted({trial.label for trial in table.trials})
@@ -127,6 +133,7 @@ def _title(table: Table) -> str:
     changed = "".join(f", {item}" for item in assignments(table.settings))
     if table.config.regime != "width":
         changed += f", matched by {table.config.regime}"
+    changed += "".join(f", {name} selected" for name in table.config.selected)
     return f"{table.task.name} (tier {table.config.tier}{changed}, protocol {table.protocol})"
 
 
@@ -140,7 +147,7 @@ def _origin(table: Table) -> list[str]:
     data = " / ".join(fingerprint[:12] for fingerprint in provenance(table)["data"])
     versions = ", ".join(f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit"))
     machine = f"{found['device']}, threads {found['threads']}, precision {found['precision']}"
-    seconds = round(math.fsum(r.duration_s or 0.0 for r in table.records))
+    seconds = round(table.wall_time_s)
     return [
         f"Data: SHA-256 {data} ({found['sizes']})",
         f"Versions: {versions}",
@@ -171,7 +178,8 @@ def _columns(table: Table) -> dict[str, list[str]]:
         columns["perplexity ↓"] = [_cell(row.perplexity, "{:.2f}") for row in rows]
     costs = [row.costs() for row in rows]
     for name in rows[0].own:
-        columns[name.partition(".")[2]] = [_cell(row.own[name]) for row in rows]
+        usual = {"model.d_ff": 4 * rows[0].config.model.d_model}.get(name)  # what None stands for
+        columns[name.partition(".")[2]] = [_cell(usual if row.own[name] is None else row.own[name]) for row in rows]
     return columns | {
         "Encoding params": [_cell(cost["parameters_encoding"], "{:,}") for cost in costs],
         "Total params": [_cell(cost["parameters_total"], "{:,}") for cost in costs],

@@ -117,13 +117,11 @@ def run(
         throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
         peak_memory_gib=environment.peak_memory_gib(device),
         duration_s=stopwatch.wall,
-        dataset={
-            "fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": getattr(data, "padding", lambda: None)(),
-        },
+        dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
         environment=environment.describe(device, config.train.precision, attention_kernel(config, device))
         | {"devices": trainer.world_size},
         started=started.isoformat(timespec="seconds"),
-    )  # fmt: skip
+    )
     if trainer.is_global_zero:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         log_hyperparameters(trainer.logger, record)

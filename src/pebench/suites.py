@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card, encoding_cards
+from pebench.settings import override
 from pebench.tasks import configure
 
 Encoding = str | tuple[str, Mapping[str, Any]]
@@ -68,19 +69,41 @@ class Suite:
         for task, encoding in itertools.product(self.tasks, self.encodings):
             with _collected(problems):
                 kinds.append(replace(self._configure(task, encoding), regime=self.regime))
+        problems += self._values(kinds)
         if self.regime != "width" and not problems:
             kinds = self._matched(kinds, problems)
         if problems:
             raise UserError("\n".join(dict.fromkeys(problems)))
         return list({config.kind: config for config in kinds}.values())
 
+    def candidates(self, kind: RunConfig) -> list[RunConfig]:
+        """A kind of run with each combination of the values to select from."""
+        names = tuple(sorted(self.select))
+        grid = itertools.product(*(self.select[name] for name in names)) if names else ()
+        return [override(kind, dict(zip(names, values, strict=True))) for values in grid]
+
+    def _values(self, kinds: list[RunConfig]) -> list[str]:
+        """What is wrong with the settings and values to select from, each alone, then together."""
+        problems: list[str] = []
+        for kind in kinds:
+            for name, values in self.select.items():
+                usable = isinstance(values, Sequence) and not isinstance(values, str)
+                for value in values if usable and not name.startswith("encoding.") else ():
+                    with _collected(problems):
+                        override(kind, {name: value})
+        return problems
+
     def _matched(self, kinds: list[RunConfig], problems: list[str]) -> list[RunConfig]:
         """The same runs, each as costly as its task's reference."""
         found = []
         for config in kinds:
             rows = [other for other in kinds if other.task == config.task]
-            reference = next((row for row in rows if row.encoding == REFERENCE_ENCODING), rows[0])
+            reference = next((row for row in rows if row.encoding == REFERENCE_ENCODING), None)
             with _collected(problems):
+                if reference is None:
+                    raise UserError(
+                        f"{config.task}: rows are matched to {REFERENCE_ENCODING}, which must be one of them."
+                    )
                 found.append(matched(config, reference))
         return found
 
@@ -107,12 +130,20 @@ class Suite:
         """What is wrong with what is to be selected."""
         if self.regime not in REGIMES:
             yield str(unknown_name("regime", self.regime, REGIMES))
+        seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
+        if self.selection_seeds < 1:
+            yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
+        selecting = range(SELECTION_SEED, SELECTION_SEED + self.selection_seeds)
+        if self.select and any(seed in selecting for seed in seeds):
+            yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
         for name, values in self.select.items():
             if name == "model.d_ff" and self.regime != "width":
                 yield f"model.d_ff cannot be selected: it matches {self.regime}."
+            elif self.regime != "width" and name.startswith(("model.", "data.")) and name != "model.dropout":
+                yield f"{name} cannot be selected: rows would not be matched by {self.regime}."
             elif name.startswith("encoding."):
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
-            if isinstance(values, str) or not values:
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 yield f"the values to select {name} from must be a list, got {values!r}."
 
 

@@ -2,13 +2,12 @@
 
 import json
 import math
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
+from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
 from pebench.errors import UserError
 from pebench.records import Record
 from pebench.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
@@ -127,6 +126,12 @@ class Table:
         return [record for row in self.rows for record in row.records]
 
     @property
+    def wall_time_s(self) -> float:
+        """What all runs took together, selection included, in seconds."""
+        every = [*self.records, *(record for trial in self.trials for record in trial.records)]
+        return math.fsum(record.duration_s or 0.0 for record in every)
+
+    @property
     def config(self) -> RunConfig:
         """The configuration, but for encoding and seed."""
         return self.rows[0].config
@@ -148,7 +153,7 @@ class Table:
     def grid(self) -> dict[str, list[Any]]:
         """The values that each selected setting was selected from, as far as their runs are known."""
         names = self.config.selected if self.trials else ()
-        return {name: sorted({trial.values[name] for trial in self.trials}) for name in names}
+        return {name: sorted({trial.values[name] for trial in self.trials}, key=_place) for name in names}
 
     @property
     def unmatched(self) -> list[str]:
@@ -164,6 +169,11 @@ class Table:
             for name, value in costs.items()
             if abs(value - target) > TOLERANCE * target
         ]
+
+
+def _place(value: Any) -> tuple[bool, Any]:
+    """Where a setting's value sorts: None, the default, first."""
+    return value is not None, value
 
 
 def _settings(source: Any) -> dict[str, Any]:
@@ -188,16 +198,18 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
         UserError: For an unknown task, two different records of one run, or rows that break their regime.
     """
     tested: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
-    selecting: dict[tuple[Any, ...], list[Record]] = {}
+    selecting: dict[tuple[Any, ...], dict[str, Record]] = {}
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
         if config.stage == "select":
-            selecting.setdefault(_group(record), []).append(record)
+            known = selecting.setdefault(_group(record), {}).setdefault(config.key, record)
+            if known != record:
+                raise UserError(f"two different records of {config.directory}: delete one of them.")
             continue
         run = (label(config), config.seed)
         if tested.setdefault(_group(record), {}).setdefault(run, record) != record:
             raise UserError(f"two different records of {run[0]} seed {run[1]} on {config.task}: delete one of them.")
-    tables = [_table(tested[key], _trials(selecting.get(key, ()))) for key in sorted(tested)]
+    tables = [_table(tested[key], _trials(selecting.get(key, {}).values())) for key in sorted(tested)]
     for table in tables:
         if table.unmatched and not allow_unmatched:
             raise UserError(
@@ -221,14 +233,14 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     for record in records:
         values = record.config.values_of(record.config.selected)
         found.setdefault((label(record.config), json.dumps(values)), []).append(record)
-    trials = []
+    trials, seeds = [], {record.config.seed for runs in found.values() for record in runs}
     for (name, text), runs in found.items():
         metric = find_task(runs[0].config.task).select[0]
         scores = [record.metrics.get(metric) if record.ok else None for record in runs]
         known = [score for score in scores if score is not None]
-        mean = fmean(known) if len(known) == len(runs) else None
+        mean = fmean(known) if len(known) == len(seeds) else None
         trials.append(Trial(name, json.loads(text), tuple(runs), mean))
-    return tuple(sorted(trials, key=lambda trial: (trial.label, list(trial.values.values()))))
+    return tuple(sorted(trials, key=lambda trial: (trial.label, [*map(_place, trial.values.values())])))
 
 
 def label(config: RunConfig) -> str:
@@ -271,79 +283,3 @@ def _compare(rows: list[Row], higher_is_better: bool) -> tuple[Row, ...]:
         replace(row, difference=d, p_adjusted=p, verdict=verdict(d, p, higher_is_better) if d else None)
         for row, d, p in zip(rows, differences, adjusted, strict=True)
     )
-
-
-def commands(table: Table) -> list[str]:
-    """The command lines that make a table's records, one for each set of encoding options."""
-    groups: dict[str, list[Row]] = {}
-    for row in table.rows:
-        groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
-    reference = [row for row in table.rows if row.label == REFERENCE_ENCODING]
-    if table.config.regime != "width":  # what the rows are matched to is planned with them
-        groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
-    return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
-
-
-def _command(table: Table, rows: list[Row]) -> str:
-    names = tuple(row.config.encoding for row in rows)
-    options = {f"encoding.{name}": value for name, value in sorted(rows[-1].config.encoding_args.items())}
-    seeds = sorted({record.config.seed for row in rows for record in row.records})
-    words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
-    if names != CORE_ENCODINGS or options:
-        words += [word for name in names for word in ("--pe", name)]
-    if seeds == [*range(len(seeds))]:
-        words += ["--seeds", str(len(seeds))]
-    else:
-        words += [word for seed in seeds for word in ("--seed", str(seed))]
-    words += [word for item in assignments(table.settings | options) for word in ("--set", item)]
-    if table.config.regime != "width":
-        words += ["--regime", table.config.regime]
-    for name, values in table.grid.items():
-        words += ["--select", f"{name}={','.join(map(str, values))}"]
-    return shlex.join(words)
-
-
-def assignments(settings: dict[str, Any]) -> list[str]:
-    """Settings as ``--set`` takes them: ``train.max_steps=10``."""
-    return [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
-
-
-def provenance(table: Table) -> dict[str, list[str]]:
-    """Where the records come from: every value that occurs, and ``unknown`` where none does."""
-    records = table.records
-    found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
-    for name in ("pebench", "torch", "lightning"):
-        found[name] = {record.environment.get("versions", {}).get(name) for record in records}
-    for name in ("commit", "device", "threads", "precision", "attention"):
-        found[name] = {record.environment.get(name) for record in records}
-    found["data"] = {record.dataset.get("fingerprint") for record in records}
-    found["sizes"] = {_sizes(record) for record in records}
-    return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
-
-
-def _sizes(record: Record) -> str | None:
-    sizes = record.dataset.get("sizes", {})
-    return ", ".join(f"{split} {sizes[split]:,}" for split in ("train", "val", "test") if split in sizes) or None
-
-
-def warnings(table: Table) -> list[str]:
-    """What a reader must know before comparing the rows."""
-    origin, found = provenance(table), [f"Not matched: {text}." for text in table.unmatched]
-    if table.config.selected and not table.trials:
-        found.append("The runs that selected settings are not among these records.")
-    for name, values in table.grid.items():
-        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
-        if edge:
-            found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
-    if len(origin["data"]) > 1:
-        found.append("Rows were not measured on the same data.")
-    if any(len(origin[name]) > 1 for name in ("pebench", "torch", "commit")):
-        found.append("Rows were not measured with the same code.")
-    if any(len(origin[name]) > 1 for name in ("device", "threads")):
-        found.append("Rows were not measured on the same device: throughput and memory do not compare.")
-    for row in table.rows:
-        if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
-            found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
-    if not any(row.label == REFERENCE_ENCODING and row.values for row in table.rows):
-        found.append(f"No run of {REFERENCE_ENCODING} finished: there are no differences to it.")
-    return found

@@ -99,6 +99,7 @@ def _run(verbs: Any) -> None:
         "--select", action="append", default=[], metavar="KEY=V1,V2,...",
         help="choose a setting by validation, per task and encoding, before testing (repeatable)",
     )  # fmt: skip
+    what.add_argument("--selection-seeds", type=int, metavar="N", help="seeds that each value selects with (default 1)")
     what.add_argument("--regime", metavar="REGIME", help=f"what rows have in common: {', '.join(REGIMES)}")
     how = run.add_argument_group("how to run it")
     how.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where records go (default: runs)")

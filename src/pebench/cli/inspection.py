@@ -3,8 +3,12 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pebench.errors import UserError, unknown_name
+
+if TYPE_CHECKING:
+    from pebench.records import Record
 
 EXIT_FAILED = 1
 
@@ -85,7 +89,7 @@ def merge_command(options: argparse.Namespace) -> int:
 
     collections = [read_records(source) for source in options.sources]
     records, conflicts = merge(collections)
-    lines = [f"{a.config.directory}: {_outcome(a.metrics)} against {_outcome(b.metrics)}" for a, b in conflicts]
+    lines = [f"{a.config.directory}: {_outcome(a, b)} against {_outcome(b, a)}" for a, b in conflicts]
     if conflicts and not options.prefer_first:
         raise UserError(
             f"{len(conflicts)} runs have records that contradict each other, and nothing was written:\n  "
@@ -100,9 +104,12 @@ def merge_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _outcome(metrics: object) -> str:
-    values = dict(metrics) if isinstance(metrics, dict) else {}
-    return ", ".join(f"{name} {value:.6g}" for name, value in values.items() if name.startswith(("test/", "val/loss")))
+def _outcome(record: "Record", other: "Record") -> str:
+    values = record.metrics.items()
+    words = [f"{name} {value:.6g}" for name, value in values if name.startswith(("test/", "val/loss"))]
+    if record.dataset != other.dataset:
+        words.append(f"data {record.dataset.get('fingerprint', 'unknown')[:12]}")
+    return ", ".join(words)
 
 
 def report_command(options: argparse.Namespace) -> int:
@@ -118,5 +125,9 @@ def report_command(options: argparse.Namespace) -> int:
     records = read_records(options.source)
     if options.records:
         write_jsonl(records, options.records)
+    if all(record.config.stage == "select" for record in records):
+        raise UserError(
+            f"{len(records)} runs in {str(options.source)!r} select settings, but none has been tested yet."
+        )
     sys.stdout.write(formats[options.format](records, options.allow_unmatched))
     return 0

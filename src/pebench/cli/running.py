@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from pebench.config import TIERS, Options, RunConfig, parse_settings
+from pebench.config import TIERS, Options, RunConfig
 from pebench.costs import Cost, check_costs
 from pebench.display import Display, duration_text
 from pebench.errors import UserError, unknown_name
@@ -19,6 +19,7 @@ from pebench.executors import Resources, find_executor
 from pebench.machine import cores, gpus
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import Record, read_config
+from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
 from pebench.tables import label
 from pebench.tasks import find_task
@@ -29,7 +30,7 @@ EXIT_FAILED = 1
 def run_command(options: argparse.Namespace) -> int:
     """``pebench run``."""
     check_options(options)
-    console = Console()
+    console = Console(stderr=options.executor == "commands")  # whose output is the commands alone
     if options.config:
         configs = [read_config(path) for path in options.config]
         if options.dry_run:
@@ -99,8 +100,9 @@ def make_plan(options: argparse.Namespace) -> Plan:
     suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
+        "selection_seeds": options.selection_seeds,
     }  # fmt: skip
-    suite = replace(suite, **{name: value for name, value in changes.items() if value})
+    suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
     select = {name: value.split(",") for name, value in parse_settings(options.select, "--select").items()}
     settings = {**suite.settings, **parse_settings(options.settings, "--set")}
     suite = replace(suite, settings=settings, select={**suite.select, **select})
@@ -159,18 +161,17 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     check_costs({config.kind: config for config in todo}.values())
     cards = gpus() if options.device in ("auto", "cuda") else []
     groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
-    jobs = options.jobs or len(groups) or max(1, cores() // options.devices)
     local = options.executor in ("local", "sequential")
-    jobs = min(len(todo), jobs) if local else jobs
+    jobs = min(len(todo), options.jobs or len(groups) or max(1, cores() // options.devices)) if local else options.jobs
     where = Options(
         options.out.resolve(),
         options.data_dir and options.data_dir.resolve(),
         options.device,
-        options.threads or (max(1, cores() // (jobs * options.devices)) if local else None),
+        options.threads or (max(1, cores() // (jobs * options.devices)) if local and jobs else None),
         options.time_limit,
         options.devices,
     )
-    resources = Resources(jobs, groups, parse_settings(options.executor_option, "--executor-option"))
+    resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
     with Display(todo, console) as display:

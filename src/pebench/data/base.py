@@ -143,6 +143,10 @@ class TensorDataModule(lightning.LightningDataModule):
         """Number of examples in every split."""
         return {name: len(self.split(name)[0]) for name in ("train", "val", "test")}  # type: ignore[arg-type]
 
+    def padding(self) -> float | None:
+        """Share of the tokens of the first training epoch that are padding; None where nothing is padded."""
+        return None
+
     def train_dataloader(self) -> DataLoader[Any]:
         """Shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")

@@ -27,7 +27,7 @@ class Resources:
     """What runs may use.
 
     Args:
-        jobs: Runs at a time.
+        jobs: Runs at a time; 0 leaves it to a cluster's executor.
         gpus: Numbers of the GPUs that runs are dealt out to; none for CPUs.
         settings: The executor's own settings, from ``--executor-option``.
     """

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pebench.config import RunConfig, override
+from pebench.config import RunConfig
 from pebench.errors import UserError, unknown_name
 from pebench.registry import normal_options
+from pebench.settings import override
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Budget, Task
 

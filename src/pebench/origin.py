@@ -1,0 +1,104 @@
+"""Where a table comes from: the commands that make it again, versions and devices, and what a reader must know."""
+
+import json
+import shlex
+from typing import Any
+
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING
+from pebench.records import Record
+from pebench.tables import Row, Table
+
+
+def commands(table: Table) -> list[str]:
+    """The command lines that make a table's records, one for each set of encoding options."""
+    groups: dict[str, list[Row]] = {}
+    for row in table.rows:
+        groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
+    reference = [row for row in table.rows if row.label == REFERENCE_ENCODING]
+    if table.config.regime != "width":  # what the rows are matched to is planned with them
+        groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
+    return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
+
+
+def _command(table: Table, rows: list[Row]) -> str:
+    names = tuple(row.config.encoding for row in rows)
+    options = {f"encoding.{name}": value for name, value in sorted(rows[-1].config.encoding_args.items())}
+    seeds = sorted({record.config.seed for row in rows for record in row.records})
+    words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
+    if names != CORE_ENCODINGS or options:
+        words += [word for name in names for word in ("--pe", name)]
+    if seeds == [*range(len(seeds))]:
+        words += ["--seeds", str(len(seeds))]
+    else:
+        words += [word for seed in seeds for word in ("--seed", str(seed))]
+    settings = table.settings | options
+    if table.config.regime != "width":
+        settings |= _width_of_the_reference(table)
+    words += [word for item in assignments(settings) for word in ("--set", item)]
+    if table.config.regime != "width":
+        words += ["--regime", table.config.regime]
+    for name, values in table.grid.items():
+        words += ["--select", f"{name}={','.join(_literal(value) for value in values)}"]
+    selecting = {record.config.seed for trial in table.trials for record in trial.records}
+    if len(selecting) > 1:
+        words += ["--selection-seeds", str(len(selecting))]
+    return shlex.join(words)
+
+
+def _width_of_the_reference(table: Table) -> dict[str, Any]:
+    """What the rows of a matched table are matched to, if it is not the task's budget."""
+    budget = table.task.budgets.get(table.config.tier)
+    widths = [row.config.model.d_ff for row in table.rows if row.config.encoding == REFERENCE_ENCODING]
+    if not widths or (budget and widths[0] == budget.model.d_ff):
+        return {}
+    return {"model.d_ff": widths[0]}
+
+
+def assignments(settings: dict[str, Any]) -> list[str]:
+    """Settings as ``--set`` takes them: ``train.max_steps=10``."""
+    return [f"{name}={_literal(value)}" for name, value in settings.items()]
+
+
+def _literal(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def provenance(table: Table) -> dict[str, list[str]]:
+    """Where the records come from: every value that occurs, and ``unknown`` where none does."""
+    records = table.records
+    found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
+    for name in ("pebench", "torch", "lightning"):
+        found[name] = {record.environment.get("versions", {}).get(name) for record in records}
+    for name in ("commit", "device", "threads", "precision", "attention"):
+        found[name] = {record.environment.get(name) for record in records}
+    found["data"] = {record.dataset.get("fingerprint") for record in records}
+    found["sizes"] = {_sizes(record) for record in records}
+    return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
+
+
+def _sizes(record: Record) -> str | None:
+    sizes = record.dataset.get("sizes", {})
+    return ", ".join(f"{split} {sizes[split]:,}" for split in ("train", "val", "test") if split in sizes) or None
+
+
+def warnings(table: Table) -> list[str]:
+    """What a reader must know before comparing the rows."""
+    origin, found = provenance(table), [f"Not matched: {text}." for text in table.unmatched]
+    if table.config.selected and not table.trials:
+        found.append("The runs that selected settings are not among these records.")
+    for name, values in table.grid.items():
+        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
+        if edge:
+            found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
+    if len(origin["data"]) > 1:
+        found.append("Rows were not measured on the same data.")
+    if any(len(origin[name]) > 1 for name in ("pebench", "torch", "commit")):
+        found.append("Rows were not measured with the same code.")
+    if any(len(origin[name]) > 1 for name in ("device", "threads")):
+        found.append("Rows were not measured on the same device: throughput and memory do not compare.")
+    for row in table.rows:
+        if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
+            found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
+    if not any(row.label == REFERENCE_ENCODING and row.values for row in table.rows):
+        found.append(f"No run of {REFERENCE_ENCODING} finished: there are no differences to it.")
+    return found
