@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme throughput check
+.PHONY: help install format lint types imports test quickstart results readme throughput engine cluster check
 SUITE ?= core
 
 help:  ## Show this help
@@ -37,5 +37,13 @@ readme:  ## Put the overview of results/core.jsonl into README.md
 
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md
+
+engine:  ## Measure plans, start-up, overhead and packing
+	python benchmarks/engine.py --output results/engine.md
+
+cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM of one node)
+	python -m pip install -e '.[ray,slurm]'
+	sh tests/cluster/slurm.sh
+	python -m pytest -m cluster tests/cluster
 
 check: lint types imports test  ## Everything CI checks
