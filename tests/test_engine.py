@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-
 from benchmarks import engine
+
 from pebench.cli import main
 from pebench.suites import load_suite
 

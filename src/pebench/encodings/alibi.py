@@ -38,6 +38,8 @@ class AlibiEncoding(PositionalEncoding):
         tensor([-0.1250, -0.0625, -0.0000])
     """
 
+    relative = True
+    isotropic = True
     mirror_blind = True
 
     def prepare(self, positions: Tensor) -> Tensor:

@@ -72,14 +72,30 @@ class PositionalEncoding(nn.Module):
         spec: The model it is built for. Further options are keyword-only, with literal defaults.
 
     Attributes:
+        axes: Numbers of position axes that it serves: 1 is text, 2 is a grid of patches.
+        relative: Whether a shift of all positions changes nothing.
+        isotropic: Whether all axes are one to it: exchanging rows and columns changes nothing.
         mirror_blind: Whether a bidirectional model with it cannot tell a sequence from its mirror image.
+        beyond: What it does with positions outside the trained extent: ``goes on``, ``clamps`` them to the
+            extent, or ``refuses`` them.
+        size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
+            ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``.
     """
 
     name: ClassVar[str]
+    axes: ClassVar[tuple[int, ...]] = (1, 2)
+    relative: ClassVar[bool] = False
+    isotropic: ClassVar[bool] = False
     mirror_blind: ClassVar[bool] = False
+    beyond: ClassVar[str] = "goes on"
+    size: ClassVar[str] = "0"
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__()
+        if spec.num_axes not in self.axes:
+            served = " or ".join(map(str, self.axes))
+            name = getattr(self, "name", type(self).__name__)
+            raise ValueError(f"encoding {name!r} serves {served} position axes, got {spec.num_axes}")
         self.spec = spec
 
     @property

@@ -40,6 +40,9 @@ class LearnedEncoding(PositionalEncoding):
         tensor([0, 7])
     """
 
+    beyond = "refuses"
+    size = "max_len * d_model"
+
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)
         self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model))

@@ -20,4 +20,6 @@ class NoEncoding(PositionalEncoding):
         8.0
     """
 
+    relative = True
+    isotropic = True
     mirror_blind = True

@@ -43,6 +43,8 @@ class RotaryEncoding(PositionalEncoding):
         tensor([[[[-0.3012,  0.9900,  1.3818,  1.0099]]]])
     """
 
+    relative = True
+
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
         super().__init__(spec)
         if spec.head_dim % (2 * spec.num_axes):

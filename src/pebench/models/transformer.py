@@ -9,6 +9,9 @@ from torch.nn import functional as F
 from pebench.encodings.base import PositionalEncoding, grid_positions
 from pebench.models.layers import Linear
 
+HIDDEN = -1e30
+"""Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
+
 
 def attention_kernel(q: Tensor, mask: Tensor | None) -> str:
     """Which way of computing attention is fastest: ``"sdpa"`` or ``"matmul"``.
@@ -69,7 +72,7 @@ class SelfAttention(nn.Module):
         self.out = Linear(d_model, d_model, gain)
 
     def forward(self, x: Tensor, encoding: PositionalEncoding, state: Any, padding: Tensor | None) -> Tensor:
-        """(B, L, D) to (B, L, D); `padding` is (B, 1, 1, L), minus infinity at keys that are none."""
+        """(B, L, D) to (B, L, D); `padding` is (B, 1, 1, L), `HIDDEN` at keys that are none."""
         length, width = x.shape[1:]
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         q, k, v = heads.unbind(0)  # (B, H, L, K) each
@@ -154,7 +157,7 @@ class Transformer(nn.Module):
         state = self._prepare(positions, content.shape[1])
         padding = None
         if valid is not None:
-            padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, float("-inf"))
+            padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, HIDDEN)
             padding = padding[:, None, None, :]
         x = self.dropout(self.encoding.embed(content, state))
         for block in self.blocks:

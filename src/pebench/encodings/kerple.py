@@ -1,0 +1,61 @@
+"""KERPLE: a trained logarithmic penalty on distance, added to the attention logits."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+LEAST = 1e-2
+"""What the parameters are kept above, as the authors do."""
+
+
+@register("kerple-log")
+class KerpleLogEncoding(PositionalEncoding):
+    """Logarithmic KERPLE: -p log(1 + a · distance), p and a trained for every layer and head.
+
+    Args:
+        spec: The model.
+
+    Shape:
+        bias: (1, H, L, L).
+
+    Source:
+        Chi et al. 2022, "KERPLE", equation 6, https://arxiv.org/abs/2205.09921.
+
+    Differs from the paper:
+        1. Not causal, it is symmetric; on grids the distance is Euclidean. The paper is on causal text.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = KerpleLogEncoding(spec)
+        >>> _ = nn.init.ones_(encoding.p), nn.init.ones_(encoding.a)
+        >>> q = torch.zeros(1, 1, 3, 4)
+        >>> encoding.bias(q, q, encoding.prepare(torch.arange(3.0)[:, None]), layer=0)[0, 0, 2]  # log of 3, 2, 1
+        tensor([-1.0986, -0.6931, -0.0000], grad_fn=<SelectBackward0>)
+    """
+
+    relative = True
+    isotropic = True
+    mirror_blind = True
+    size = "2 * num_heads * num_layers"
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.p = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads))
+        self.a = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw p from U(0, 2) and a from U(0, 1), as the authors' code does."""
+        nn.init.uniform_(self.p, LEAST, 2)
+        nn.init.uniform_(self.a, LEAST, 1)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Distances of all pairs: (L, L)."""
+        return (positions[:, None] - positions[None, :]).norm(dim=-1)
+
+    def bias(self, q: Tensor, k: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The penalty of every head."""
+        p, a = (x[layer].clamp(min=LEAST)[None, :, None, None] for x in (self.p, self.a))
+        return -p * torch.log1p(a * state)
