@@ -63,7 +63,7 @@ def cost(config: RunConfig) -> Cost:
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
     attention = length**2 * spec.num_heads * (width + spec.head_dim)
     forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
-    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + 3 * encoding.flops(length)
+    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + encoding.flops(length)
     return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
 
 

@@ -127,14 +127,45 @@ class PositionalEncoding(nn.Module):
         return None
 
     def flops(self, length: int) -> int:
-        """Operations of the matrix products in the hooks, over all layers, forward, for one example.
+        """Operations of the matrix products in the hooks, over all layers, forward and backward, for one example.
 
-        An encoding that multiplies no matrices, as most, leaves this at 0. A test counts.
+        An encoding that multiplies no matrices, as most, leaves this at 0. A product of m x k and k x n is
+        2mkn operations, and as many again backward for each factor that has a gradient. A test counts.
 
         Args:
             length: Tokens of the example.
         """
         return 0
+
+
+def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
+    """Row-major numbers of the cells at `positions`, for an encoding that has a table of them.
+
+    Args:
+        positions: (L, P).
+        extent: Size of each axis.
+        name: Of the encoding, for the message.
+
+    Returns:
+        (L,) integers.
+
+    Raises:
+        ValueError: For a position that is negative, fractional or beyond the extent.
+
+    Example:
+        >>> cells(torch.tensor([[2.0, 1.0]]), (3, 5), "learned").tolist()
+        [11]
+    """
+    sizes = torch.tensor(extent, device=positions.device)
+    if (positions < 0).any() or (positions >= sizes).any() or (positions != positions.floor()).any():
+        raise ValueError(
+            f"encoding {name!r} knows the integer positions below {extent}, "
+            f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
+        )
+    rows = torch.zeros(len(positions), dtype=torch.long, device=positions.device)
+    for axis, size in enumerate(extent):
+        rows = rows * size + positions[:, axis].long()
+    return rows
 
 
 EncodingLike = str | Callable[..., PositionalEncoding]

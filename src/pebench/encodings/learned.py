@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
 from pebench.registry import register
 
 
@@ -55,16 +55,7 @@ class LearnedEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
-        extent = torch.tensor(self.spec.extent, device=positions.device)
-        if (positions < 0).any() or (positions >= extent).any() or (positions != positions.floor()).any():
-            raise ValueError(
-                f"encoding 'learned' knows the integer positions below {self.spec.extent}, "
-                f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
-            )
-        rows = torch.zeros(len(positions), dtype=torch.long, device=positions.device)
-        for axis, size in enumerate(self.spec.extent):
-            rows = rows * size + positions[:, axis].long()
-        return rows
+        return cells(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus the table's rows."""

@@ -1,0 +1,61 @@
+"""Axial learned: a trained vector per row and one per column, summed onto the input."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.registry import register
+
+
+@register("axial-learned")
+class AxialLearnedEncoding(PositionalEncoding):
+    """Learned tables, one for each axis, whose rows are summed; on text the same as ``learned``.
+
+    A position outside the trained extent is an error, as with ``learned``.
+
+    Args:
+        spec: The model; an axis of n positions has a table (n, D).
+        ratio: Root mean square of the sum relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: For a position that is negative, fractional or beyond the extent.
+
+    Source:
+        Ho et al. 2019, "Axial Attention in Multidimensional Transformers",
+        https://arxiv.org/abs/1912.12180; summed tables as in Dehghani et al. 2023 (NaViT), section 2.1,
+        https://arxiv.org/abs/2307.06304.
+
+    Differs from the paper:
+        1. Stored and scaled as ``learned`` is, see there.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(3, 5), causal=False)
+        >>> sum(p.numel() for p in AxialLearnedEncoding(spec).parameters())  # (3 + 5) times 4
+        32
+    """
+
+    beyond = "refuses"
+    size = "sum(extent) * d_model"
+
+    def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
+        super().__init__(spec)
+        self.tables = nn.Parameter(torch.empty(sum(spec.extent), spec.d_model))  # one below the other
+        self.scale = ratio * (spec.d_model / spec.num_axes) ** 0.5
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the tables anew: N(0, 1/D)."""
+        nn.init.normal_(self.tables, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Rows of the tables for `positions`: (L, P)."""
+        cells(positions, self.spec.extent, self.name)
+        starts = torch.tensor((0, *self.spec.extent[:-1]), device=positions.device).cumsum(0)
+        return positions.long() + starts
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        """Content plus one row of each table."""
+        return x + (self.tables[state].sum(dim=1) * self.scale).to(x.dtype)

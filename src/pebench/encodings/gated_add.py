@@ -1,0 +1,53 @@
+"""Gated add: a sinusoid summed onto the input, as loud as the model wants it."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.add import AddEncoding
+from pebench.encodings.base import EncodingSpec
+from pebench.registry import register
+
+
+@register("gated-add")
+class GatedAddEncoding(AddEncoding):
+    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(g) p.
+
+    Args:
+        spec: The model; ``d_model`` must be a multiple of 2P.
+        base: Base of the wavelengths, dimensionless.
+        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: If ``d_model`` is not a multiple of 2P.
+
+    Source:
+        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate.
+
+    Differs from the paper:
+        1. The factor 2: the gate is half open at first, and this way it starts as ``add`` does.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = GatedAddEncoding(spec)
+        >>> _ = nn.init.constant_(encoding.gate, 1.0986)  # open to three quarters: 1.5 times the sinusoid
+        >>> encoding.embed(torch.zeros(1, 1, 2), encoding.prepare(torch.tensor([[0.0]]))).detach()
+        tensor([[[0.0000, 2.1213]]])
+    """
+
+    size = "1"
+
+    def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
+        super().__init__(spec, base=base, ratio=ratio)
+        self.gate = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Half open."""
+        nn.init.zeros_(self.gate)
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        """Content plus what the gate lets through."""
+        return x + (2 * self.gate.sigmoid() * state).to(x.dtype)
