@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings import EncodingSpec, PositionalEncoding
+from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, initialise
 from pebench.models import transformer
-from pebench.models.layers import Linear, PatchEmbedding, TokenEmbedding, initialise
 from pebench.models.transformer import SelfAttention, attend, attention_kernel, causal_mask
 from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule, masked_mean, schedule
@@ -130,11 +130,11 @@ class Wider(PositionalEncoding):
         super().__init__(spec)
         self.asked = []
 
-    def query_key(self, q: Tensor, k: Tensor, state: None, layer: int) -> tuple[Tensor, Tensor]:
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> tuple[Tensor, Tensor]:
         self.asked.append(("query_key", layer))
         return F.pad(q, (0, 3)), F.pad(k, (0, 3))
 
-    def bias(self, q: Tensor, k: Tensor, state: None, layer: int) -> None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> None:
         self.asked.append(("bias", layer))
 
 

@@ -48,20 +48,21 @@ def cost(config: RunConfig) -> Cost:
         with torch.random.fork_rng(devices=[]):
             encoding = build_encoding(config.encoding, spec, config.encoding_args)
         with torch.no_grad():
-            token = torch.zeros(1, spec.num_heads, 1, spec.head_dim)
-            state = encoding.prepare(grid_positions(spec.extent)[:1])
-            width = encoding.query_key(token, token, state, 0)[0].shape[-1]
+            d = encoding.model_width
+            head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
+            state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
+            width = encoding.query_key(head, head, x, state, 0)[0].shape[-1]
     except ValueError as error:
         raise UserError(f"{config.task} with {config.encoding}: {error}") from error
     own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
-    d, length, layers, content = model.d_model, spec.max_len, model.num_layers, encoding.content_width
-    d_ff = model.d_ff or 4 * d
+    length, layers, content = spec.max_len, model.num_layers, encoding.content_width
+    d_ff = model.d_ff or 4 * model.d_model
     classes = task.num_classes or config.data.vocab_size or 0
     outputs = length if task.causal else 1
     pixels = task.image[0] * (config.data.patch_size or 1) ** 2 if task.image else 0
     inputs = (pixels + 1) * content if pixels else (config.data.vocab_size or 0) * content
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
-    attention = length**2 * spec.num_heads * (width + spec.head_dim)
+    attention = length**2 * spec.num_heads * (width + d // spec.num_heads)
     forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
     flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + encoding.flops(length)
     return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)

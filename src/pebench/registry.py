@@ -102,6 +102,36 @@ def load_encoding(name: str) -> type:
     return _loaded[name]
 
 
+def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
+    """Take apart a name with options, as one encoding's option names another.
+
+    Args:
+        text: ``"rope"``, or ``"rope(theta=500.0)"``.
+
+    Returns:
+        The name, and options in their normal form.
+
+    Raises:
+        UserError: If it cannot be read, or names what does not exist.
+
+    Example:
+        >>> parse_encoding("rope(theta=500)")
+        ('rope', {'theta': 500.0})
+    """
+    name, bracket, rest = text.partition("(")
+    if not bracket:
+        encoding_card(name)
+        return name, {}
+    try:
+        call = ast.parse(f"_({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise SyntaxError
+        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords if word.arg}
+    except (SyntaxError, ValueError):
+        raise UserError(f"expected an encoding as in rope or rope(theta=500.0), got {text!r}.") from None
+    return name, normal_options(name, options)
+
+
 def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options of an encoding in one form, so that the same run has the same name.
 

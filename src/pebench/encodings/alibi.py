@@ -49,7 +49,7 @@ class AlibiEncoding(PositionalEncoding):
         rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device)
         return -rates[:, None, None] * distance
 
-    def bias(self, q: Tensor, k: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same penalty in every layer."""
         return state
 

@@ -1,4 +1,4 @@
-"""The interface of a positional encoding: one preparation and three hooks, all optional.
+"""The interface of a positional encoding: one preparation and a few hooks, all optional.
 
 Letters in shapes, here and everywhere: B batch, L length in tokens, P position axes (1 for text, 2 for
 patches), D model width, H heads, K head width.
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from pebench.registry import load_encoding
+from pebench.registry import load_encoding, parse_encoding
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class EncodingSpec:
 class PositionalEncoding(nn.Module):
     """Tells a transformer where its tokens are. As it stands it says nothing; override what you need.
 
-    The model calls `prepare` when positions change and gives what it returns, the *state*, to the
-    hooks. It calls every hook, whatever the encoding: the defaults leave their input as it is. What the
-    encoding knows of position it must take from ``positions``, never from the shape of its input, so
-    that shifted, sparse and two-dimensional positions work alike.
+    The model calls `place`, then `prepare` when positions change, then `forward`, and gives what that
+    returns, the *state*, to the other hooks. It calls every hook, whatever the encoding: the defaults
+    leave their input as it is. What the encoding knows of position it must take from ``positions``,
+    never from the shape of its input, so that shifted, sparse and two-dimensional positions work alike.
 
     Content enters with root mean square 1 at initialisation. An encoding that writes to the input takes
     an option ``ratio``, the root mean square of its own part at initialisation, 1 by default: without
@@ -73,6 +73,8 @@ class PositionalEncoding(nn.Module):
 
     Attributes:
         axes: Numbers of position axes that it serves: 1 is text, 2 is a grid of patches.
+        causal_only: Whether it makes sense in a causal model alone.
+        contextual: Whether it counts or weighs the tokens in between, and never asks where they are.
         relative: Whether a shift of all positions changes nothing.
         isotropic: Whether all axes are one to it: exchanging rows and columns changes nothing.
         mirror_blind: Whether a bidirectional model with it cannot tell a sequence from its mirror image.
@@ -84,10 +86,12 @@ class PositionalEncoding(nn.Module):
 
     name: ClassVar[str]
     axes: ClassVar[tuple[int, ...]] = (1, 2)
-    relative: ClassVar[bool] = False
-    isotropic: ClassVar[bool] = False
-    mirror_blind: ClassVar[bool] = False
-    beyond: ClassVar[str] = "goes on"
+    causal_only: ClassVar[bool] = False
+    contextual: bool = False
+    relative: bool = False
+    isotropic: bool = False
+    mirror_blind: bool = False
+    beyond: str = "goes on"
     size: ClassVar[str] = "0"
 
     def __init__(self, spec: EncodingSpec) -> None:
@@ -96,6 +100,9 @@ class PositionalEncoding(nn.Module):
             served = " or ".join(map(str, self.axes))
             name = getattr(self, "name", type(self).__name__)
             raise ValueError(f"encoding {name!r} serves {served} position axes, got {spec.num_axes}")
+        if self.causal_only and not spec.causal:
+            name = getattr(self, "name", type(self).__name__)
+            raise ValueError(f"encoding {name!r} serves causal models alone, got a bidirectional one")
         self.spec = spec
 
     @property
@@ -103,27 +110,82 @@ class PositionalEncoding(nn.Module):
         """Width in which the model must embed its tokens or patches."""
         return self.spec.d_model
 
+    @property
+    def model_width(self) -> int:
+        """Width of the model behind the input, of which every head has its share."""
+        return self.spec.d_model
+
+    def parameter_count(self) -> int:
+        """The number of parameters that `size` declares."""
+        names = ("d_model", "num_heads", "num_layers", "head_dim", "num_axes", "max_len", "extent")
+        values = {name: getattr(self.spec, name) for name in names}
+        return int(eval(self.size, {"__builtins__": {"sum": sum, "prod": prod}}, values))
+
+    def place(self, positions: Tensor) -> Tensor:
+        """Where the encoding takes the tokens to be: (L, P) to the same shape.
+
+        Called in every forward pass, with gradients off; ``self.training`` says whether it is one of
+        training. For policies, such as random positions in training; all else returns what it gets.
+        """
+        return positions
+
     def prepare(self, positions: Tensor) -> Any:
         """What the hooks need to know of the positions, computed once and kept while they stay the same.
 
         It must depend on the positions alone: it runs without gradients, so whatever is trained
-        belongs into a hook.
+        belongs into a hook, or into `forward` where all layers share it.
 
         Args:
             positions: (L, P), one row per token, in units of tokens or patches.
         """
         return None
 
+    def forward(self, state: Any) -> Any:
+        """What hooks need of trained parameters, computed once in every forward pass; with gradients.
+
+        For what all layers share: it is given what `prepare` returned, and hooks are given what it returns.
+        """
+        return state
+
     def embed(self, x: Tensor, state: Any) -> Tensor:
-        """Tell the input: (B, L, content_width) to (B, L, D)."""
+        """Tell the input: (B, L, content_width) to (B, L, model_width)."""
         return x
 
-    def query_key(self, q: Tensor, k: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """Tell queries and keys, in every layer: (B, H, L, K) each; both may widen K alike."""
+    def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
+        """Tell the residual stream, before every block: (B, L, D) to the same shape.
+
+        What mixes tokens here must leave out those that are padding, and in a causal model the future.
+
+        Args:
+            x: (B, L, D).
+            valid: (B, L), False at padding; None where there is none.
+            state: From `prepare`.
+            layer: The block.
+        """
+        return x
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """Tell queries and keys, in every layer: (B, H, L, K) each; both may widen K alike.
+
+        Args:
+            q: (B, H, L, K).
+            k: (B, H, L, K).
+            x: (B, L, D), what queries and keys are projections of.
+            state: From `prepare`.
+            layer: The block.
+        """
         return q, k
 
-    def bias(self, q: Tensor, k: Tensor, state: Any, layer: int) -> Tensor | None:
-        """Tell the attention logits: a term, broadcastable to (B, H, L, L), added to q·k / sqrt(K)."""
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+        """Tell the attention logits: a term, broadcastable to (B, H, L, L), added to q·k / sqrt(K).
+
+        Args:
+            q: (B, H, L, K), as `query_key` returned it.
+            k: (B, H, L, K), likewise.
+            x: (B, L, D), what they are projections of.
+            state: From `prepare`.
+            layer: The block.
+        """
         return None
 
     def flops(self, length: int) -> int:
@@ -168,8 +230,27 @@ def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     return rows
 
 
+def offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
+    """The different offsets between tokens, so that an encoding computes something for each only once.
+
+    Args:
+        positions: (L, P).
+
+    Returns:
+        (U, P), each a key's position minus a query's; and which of them every pair has: (L, L), query by key.
+
+    Example:
+        >>> different, pairs = offsets(torch.tensor([[0.0], [1.0], [2.0]]))
+        >>> different.flatten().tolist(), pairs[0].tolist()
+        ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
+    """
+    every = positions.unsqueeze(0) - positions.unsqueeze(1)
+    different, pairs = torch.unique(every.flatten(0, 1), dim=0, return_inverse=True)
+    return different, pairs.view(len(positions), len(positions))
+
+
 EncodingLike = str | Callable[..., PositionalEncoding]
-"""A registered name, or a class (or function) that makes an encoding from a spec and options."""
+"""A registered name, such a name with options, or a class (or function) that makes an encoding of a spec."""
 
 
 def build_encoding(
@@ -178,7 +259,8 @@ def build_encoding(
     """Make an encoding for a model.
 
     Args:
-        encoding: A registered name, or a class that takes a spec and options.
+        encoding: A registered name, alone or with options, as in ``"rope(theta=500.0)"``; or a class that
+            takes a spec and options.
         spec: The model.
         options: Keyword options of the encoding.
 
@@ -186,8 +268,11 @@ def build_encoding(
         UserError: For an unknown name.
         ValueError: By the encoding, where it cannot serve this model.
     """
-    make = load_encoding(encoding) if isinstance(encoding, str) else encoding
-    built = make(spec, **(options or {}))
+    options = dict(options or {})
+    if isinstance(encoding, str):
+        name, own = parse_encoding(encoding)
+        encoding, options = load_encoding(name), own | options
+    built = encoding(spec, **options)
     if not isinstance(built, PositionalEncoding):
         raise TypeError(f"expected a PositionalEncoding from {encoding!r}, got {type(built).__name__}")
     return built

@@ -31,7 +31,7 @@ class KerpleLogEncoding(PositionalEncoding):
         >>> encoding = KerpleLogEncoding(spec)
         >>> _ = nn.init.ones_(encoding.p), nn.init.ones_(encoding.a)
         >>> q = torch.zeros(1, 1, 3, 4)
-        >>> encoding.bias(q, q, encoding.prepare(torch.arange(3.0)[:, None]), layer=0)[0, 0, 2]  # log of 3, 2, 1
+        >>> encoding.bias(q, q, q, encoding.prepare(torch.arange(3.0)[:, None]), layer=0)[0, 0, 2]  # log of 3, 2, 1
         tensor([-1.0986, -0.6931, -0.0000], grad_fn=<SelectBackward0>)
     """
 
@@ -55,7 +55,7 @@ class KerpleLogEncoding(PositionalEncoding):
         """Distances of all pairs: (L, L)."""
         return (positions[:, None] - positions[None, :]).norm(dim=-1)
 
-    def bias(self, q: Tensor, k: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The penalty of every head."""
         p, a = (x[layer].clamp(min=LEAST)[None, :, None, None] for x in (self.p, self.a))
         return -p * torch.log1p(a * state)

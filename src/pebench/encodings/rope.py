@@ -1,5 +1,7 @@
 """RoPE: rotate queries and keys by an angle proportional to their position."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -39,7 +41,7 @@ class RotaryEncoding(PositionalEncoding):
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = RotaryEncoding(spec)
         >>> ones = torch.ones(1, 1, 1, 4)
-        >>> encoding.query_key(ones, ones, encoding.prepare(torch.tensor([[1.0]])), layer=0)[0]
+        >>> encoding.query_key(ones, ones, ones, encoding.prepare(torch.tensor([[1.0]])), layer=0)[0]
         tensor([[[[-0.3012,  0.9900,  1.3818,  1.0099]]]])
     """
 
@@ -49,19 +51,32 @@ class RotaryEncoding(PositionalEncoding):
         super().__init__(spec)
         if spec.head_dim % (2 * spec.num_axes):
             raise ValueError(
-                f"encoding 'rope' needs a head width that is a multiple of {2 * spec.num_axes} for "
+                f"encoding {self.name!r} needs a head width that is a multiple of {2 * spec.num_axes} for "
                 f"{spec.num_axes} position axes, got {spec.head_dim}"
             )
         self.theta = theta if theta is not None else (10000.0 if spec.num_axes == 1 else 100.0)
+        self.pairs = spec.head_dim // (2 * spec.num_axes)
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def frequencies(self, axis: int, length: float) -> Tensor:
+        """What the pairs of an axis turn by from one position to the next.
+
+        Args:
+            axis: The axis.
+            length: Positions that it spans; of no importance here, but to forms of RoPE that stretch.
+
+        Returns:
+            (n,) radians, 64-bit.
+        """
+        return self.theta ** (-torch.arange(self.pairs, dtype=torch.float64) / self.pairs)
+
+    def prepare(self, positions: Tensor) -> Any:
         """Cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
-        pairs = self.spec.head_dim // (2 * self.spec.num_axes)
-        frequencies = self.theta ** (-torch.arange(pairs, device=positions.device, dtype=torch.float64) / pairs)
-        angles = (positions.double().unsqueeze(-1) * frequencies).flatten(1)
+        spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
+        table = torch.stack([self.frequencies(axis, span) for axis, span in enumerate(spans)])
+        angles = (positions.double().unsqueeze(-1) * table.to(positions.device)).flatten(1)
         return angles.cos().float(), angles.sin().float()
 
-    def query_key(self, q: Tensor, k: Tensor, state: tuple[Tensor, Tensor], layer: int) -> tuple[Tensor, Tensor]:
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """Turn queries and keys alike."""
         return rotate(q, *state), rotate(k, *state)
 

@@ -74,7 +74,7 @@ class T5BiasEncoding(PositionalEncoding):
         """The bucket of every pair of tokens, on each axis: (P, L, L)."""
         return self.bucket(positions.T[:, None, :] - positions.T[:, :, None])
 
-    def bias(self, q: Tensor, k: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The tables' numbers for every pair, summed over the axes."""
         axes = [table[bucket] for table, bucket in zip(self.table, state, strict=True)]
         return torch.stack(axes).sum(dim=0).permute(2, 0, 1)[None]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import PositionalEncoding, grid_positions
-from pebench.models.layers import Linear
+from pebench.layers import Linear
 
 HIDDEN = -1e30
 """Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
@@ -77,8 +77,8 @@ class SelfAttention(nn.Module):
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         q, k, v = heads.unbind(0)  # (B, H, L, K) each
         scale = q.shape[-1] ** -0.5
-        q, k = encoding.query_key(q, k, state, self.layer)
-        bias = encoding.bias(q, k, state, self.layer)
+        q, k = encoding.query_key(q, k, x, state, self.layer)
+        bias = encoding.bias(q, k, x, state, self.layer)
         terms = [term for term in (bias, padding) if term is not None]
         if terms and self.causal:
             terms.append(causal_mask(length, x.device))
@@ -133,13 +133,13 @@ class Transformer(nn.Module):
         super().__init__()
         spec = encoding.spec
         gain = (2 * spec.num_layers) ** -0.5  # keeps the residual stream's scale over depth, as GPT-2 does
-        self.encoding, self.d_model = encoding, spec.d_model
+        self.encoding, self.d_model = encoding, encoding.model_width
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
-            Block(spec.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, spec.causal, gain, layer)
+            Block(self.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, spec.causal, gain, layer)
             for layer in range(spec.num_layers)
         )
-        self.norm = nn.LayerNorm(spec.d_model)
+        self.norm = nn.LayerNorm(self.d_model)
         self._default_positions: dict[tuple[int, torch.device], Tensor] = {}
         self._prepared: tuple[Tensor | None, Any] = (None, None)
 
@@ -160,8 +160,8 @@ class Transformer(nn.Module):
             padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, HIDDEN)
             padding = padding[:, None, None, :]
         x = self.dropout(self.encoding.embed(content, state))
-        for block in self.blocks:
-            x = block(x, self.encoding, state, padding)
+        for layer, block in enumerate(self.blocks):
+            x = block(self.encoding.residual(x, valid, state, layer), self.encoding, state, padding)
         output: Tensor = self.norm(x)
         return output
 
@@ -177,12 +177,13 @@ class Transformer(nn.Module):
         return self._default_positions[key]
 
     def _prepare(self, positions: Tensor, length: int) -> Any:
-        if positions is not self._prepared[0]:
-            if positions.shape != (length, self.encoding.spec.num_axes):
+        with torch.inference_mode(False), torch.no_grad():
+            if positions is not self._prepared[0] and positions.shape != (length, self.encoding.spec.num_axes):
                 raise ValueError(
                     f"expected positions of shape {(length, self.encoding.spec.num_axes)} (tokens, axes), "
                     f"got {tuple(positions.shape)}"
                 )
-            with torch.inference_mode(False), torch.no_grad():
+            positions = self.encoding.place(positions)
+            if positions is not self._prepared[0]:
                 self._prepared = (positions, self.encoding.prepare(positions.float()))
-        return self._prepared[1]
+        return self.encoding(self._prepared[1])

@@ -12,7 +12,7 @@ from torchmetrics import MeanMetric, Metric
 from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding
-from pebench.models.layers import initialise
+from pebench.layers import initialise
 from pebench.models.transformer import Transformer
 
 

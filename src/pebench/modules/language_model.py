@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torchmetrics import MeanMetric, Metric
 
 from pebench.encodings.base import EncodingLike
-from pebench.models.layers import Linear, TokenEmbedding
+from pebench.layers import Linear, TokenEmbedding
 from pebench.modules.base import SequenceModule, TrunkOptions
 
 

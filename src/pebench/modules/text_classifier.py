@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingLike
-from pebench.models.layers import Linear, TokenEmbedding
+from pebench.layers import Linear, TokenEmbedding
 from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
 

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from torch import Tensor
 
 from pebench.encodings.base import EncodingLike
-from pebench.models.layers import Linear, PatchEmbedding
+from pebench.layers import Linear, PatchEmbedding
 from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
 

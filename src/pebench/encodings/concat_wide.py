@@ -1,0 +1,65 @@
+"""Concat-wide: position in channels on top of the content's, in a model that is wider by them."""
+
+import math
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.concat import ConcatEncoding
+from pebench.encodings.sinusoid import check_width
+from pebench.registry import register
+
+
+@register("concat-wide")
+class ConcatWideEncoding(ConcatEncoding):
+    """Fixed sinusoid of d_p channels next to content of d_model channels: the residual stream has d_model + d_p.
+
+    Heads, norms and projections grow with the stream; the feed-forward layer's hidden width stays. The
+    model is a larger one, so compare it under the regime ``parameters`` or ``FLOPs``.
+
+    Args:
+        spec: The model.
+        d_p: Channels for position, a multiple of 2P and of the number of heads; ``None`` takes a quarter of
+            ``d_model``, rounded to such a multiple.
+        base: Base of the wavelengths, dimensionless.
+        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D) to (B, L, D + d_p).
+
+    Raises:
+        ValueError: If ``d_p`` is not a multiple of 2P and of the number of heads.
+
+    Source:
+        As for ``concat``; the plain form of tools such as torch-position-embedding's "concat" mode.
+
+    Example:
+        >>> import torch
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = ConcatWideEncoding(spec)
+        >>> encoding.content_width, encoding.model_width
+        (4, 6)
+        >>> encoding.embed(torch.ones(1, 1, 4), encoding.prepare(torch.tensor([[1.0]])))
+        tensor([[[1.0000, 1.0000, 1.0000, 1.0000, 1.1900, 0.7641]]])
+    """
+
+    def __init__(
+        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+    ) -> None:
+        super(ConcatEncoding, self).__init__(spec)
+        step = math.lcm(2 * spec.num_axes, spec.num_heads)
+        self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
+        check_width(self.d_p, spec.num_axes, "d_p of encoding 'concat-wide'")
+        if self.d_p % spec.num_heads:
+            raise ValueError(
+                f"d_p of encoding 'concat-wide' must be a multiple of the {spec.num_heads} heads, got {self.d_p}"
+            )
+        self.base, self.ratio = base, ratio
+
+    @property
+    def content_width(self) -> int:
+        """Content has the whole width D."""
+        return self.spec.d_model
+
+    @property
+    def model_width(self) -> int:
+        """Content and position: D + d_p."""
+        return self.spec.d_model + self.d_p

@@ -1,0 +1,72 @@
+"""CoPE: a token's position is how many of the tokens since then the query finds worth counting."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("cope")
+class CopeEncoding(PositionalEncoding):
+    """Contextual position (CoPE): key j is at the sum of sigmoid(q_i·k_l / sqrt(K)) over l from j to i.
+
+    The logit grows by q_i·e(p), e trained vectors between which fractional p interpolate. Tokens are
+    counted in the order of the sequence; positions are never asked for.
+
+    Args:
+        spec: The model, causal; each layer has a table (most, K) that its heads share.
+        most: Positions that have a vector; what is further away shares the last.
+
+    Shape:
+        bias: (B, H, L, L).
+
+    Raises:
+        ValueError: If ``most`` is below 2, for a grid or a bidirectional model.
+
+    Source:
+        Golovneva et al. 2024, "Contextual Position Encoding", equations 3 to 6 and its listing,
+        https://arxiv.org/abs/2405.18719.
+
+    Differs from the paper:
+        1. The gates are of the scaled logits, and q·e is not scaled, as in the paper's listing and not its text.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = CopeEncoding(spec)
+        >>> _ = encoding.table.data.copy_(torch.arange(64.0)[:, None])  # q·e(p) is p
+        >>> q, k = torch.ones(1, 1, 3, 1), torch.zeros(1, 1, 3, 1)  # every token counts a half
+        >>> encoding.bias(q, k, q, None, layer=0)[0, 0, 2].detach()
+        tensor([1.5000, 1.0000, 0.5000])
+    """
+
+    axes = (1,)
+    causal_only = True
+    contextual = True
+    relative = True
+    size = "num_layers * 64 * head_dim"
+
+    def __init__(self, spec: EncodingSpec, *, most: int = 64) -> None:
+        super().__init__(spec)
+        if most < 2:
+            raise ValueError(f"most of encoding 'cope' must be 2 or more, got {most}")
+        self.most = most
+        self.table = nn.Parameter(torch.empty(spec.num_layers, most, spec.head_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Nothing is told at first."""
+        nn.init.zeros_(self.table)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
+        """q·e of every pair's count."""
+        gates = (q @ k.mT * self.spec.head_dim**-0.5).float().sigmoid().tril()
+        counts = gates.flip(-1).cumsum(dim=-1).flip(-1).clamp(max=self.most - 1)
+        below = counts.floor()
+        by_position = (q @ self.table[layer].to(q.dtype).T).float()
+        low, high = by_position.gather(-1, below.long()), by_position.gather(-1, counts.ceil().long())
+        return low + (high - low) * (counts - below)
+
+    def flops(self, length: int) -> int:
+        """Per layer the logits once more, and queries with the table."""
+        return self.spec.num_layers * 3 * 2 * length * self.spec.d_model * (length + self.most)

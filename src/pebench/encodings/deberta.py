@@ -1,0 +1,91 @@
+"""DeBERTa: content compared with the distance, and the distance with content, in both directions."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.shaw import by_offset
+from pebench.registry import register
+
+
+@register("deberta")
+class DebertaEncoding(PositionalEncoding):
+    """Disentangled attention: logits (q·k + q·(V r) + k·(U r')) / sqrt(3K), r a trained vector of the clipped distance.
+
+    r is of the query's position minus the key's, r' of the key's minus the query's. All layers share
+    the vectors; each has its own projections U and V.
+
+    Args:
+        spec: The model.
+        clip: Distances lie in [-clip, clip); ``None`` takes the trained length, the paper 512.
+
+    Shape:
+        query_key: q over sqrt(3), and k.
+        bias: (B, H, L, L).
+
+    Raises:
+        ValueError: If ``clip`` is not positive, or for a grid.
+
+    Source:
+        He et al. 2020, "DeBERTa", equations 3 and 4, https://arxiv.org/abs/2006.03654.
+
+    Differs from the paper:
+        1. Without the absolute positions before the last layers, and without the norm on r of version 2.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(2,), causal=False)
+        >>> encoding = DebertaEncoding(spec)
+        >>> _ = encoding.table.data.copy_(torch.arange(4.0)[:, None])  # distances -2, -1, 0, 1
+        >>> _ = encoding.queries.data.fill_(10.0), encoding.keys.data.fill_(1.0)
+        >>> q, k = encoding.query_key(*3 * [torch.ones(1, 1, 2, 1)], encoding.prepare(torch.arange(2.0)[:, None]), 0)
+        >>> state = encoding.prepare(torch.arange(2.0)[:, None])
+        >>> encoding.bias(q, k, k, state, layer=0)[0, 0].detach() * 3**0.5  # 2 + 20, 1 + 30; 3 + 10, 2 + 20
+        tensor([[22.0000, 31.0000],
+                [13.0000, 22.0000]])
+    """
+
+    axes = (1,)
+    relative = True
+    size = "2 * max_len * d_model + 2 * num_layers * d_model * d_model"
+
+    def __init__(self, spec: EncodingSpec, *, clip: int | None = None) -> None:
+        super().__init__(spec)
+        if clip is not None and clip < 1:
+            raise ValueError(f"clip of encoding 'deberta' must be 1 or more, got {clip}")
+        self.clip = clip or spec.max_len
+        self.table = nn.Parameter(torch.empty(2 * self.clip, spec.d_model))
+        self.queries = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, spec.d_model))
+        self.keys = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, spec.d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw everything from N(0, 1/D): the vectors are small against content, projections keep scales."""
+        for parameter in (self.table, self.queries, self.keys):
+            nn.init.normal_(parameter, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The row of every pair's distance, query by key: (L, L)."""
+        distance = (positions.unsqueeze(1) - positions.unsqueeze(0)).squeeze(-1).round()
+        return (distance + self.clip).clamp(0, 2 * self.clip - 1).long()
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Make room in the logits for three terms."""
+        return q * 3**-0.5, k
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """Content to position, and position to content."""
+        queries, keys = (self._project(weight[layer], q.dtype) for weight in (self.queries, self.keys))
+        to_position = by_offset(q @ keys.mT, state)
+        to_content = by_offset(k @ queries.mT, state).mT * 3**-0.5  # row: the key's position minus the query's
+        return (to_position + to_content) * self.spec.head_dim**-0.5
+
+    def _project(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """The vectors as queries or keys of a layer: (H, 2 clip, K)."""
+        projected = F.linear(self.table.to(dtype), weight.to(dtype))
+        return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
+
+    def flops(self, length: int) -> int:
+        """Per layer two projections of the vectors, and queries and keys with them."""
+        rows, width = 2 * self.clip, self.spec.d_model
+        return self.spec.num_layers * 2 * 3 * 2 * rows * width * (width + length)

@@ -1,0 +1,75 @@
+"""Dynamic bias: a small network that turns an offset into one number per head."""
+
+import math
+
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.layers import Linear
+from pebench.registry import register
+
+
+@register("dynamic-bias")
+class DynamicBiasEncoding(PositionalEncoding):
+    """Dynamic position bias (DPB): a network of the offset between two tokens, shared by all layers.
+
+    Three linear layers of hidden width D/4, with a norm and a ReLU before the second and the third.
+
+    Args:
+        spec: The model; ``d_model`` must be 4 or more.
+        log_distance: Give it sign(x) log(1 + abs(x)) instead of the offset x.
+
+    Shape:
+        bias: (1, H, L, L).
+
+    Source:
+        Wang et al. 2021, "CrossFormer", section 3.3, https://arxiv.org/abs/2108.00154.
+
+    Differs from the paper:
+        1. One network for all layers; the paper's layers have their own.
+
+    Example:
+        >>> import torch
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = DynamicBiasEncoding(spec)
+        >>> encoding(encoding.prepare(torch.arange(3.0)[:, None])).shape
+        torch.Size([1, 1, 3, 3])
+    """
+
+    relative = True
+    size = (
+        "(num_axes + 1) * (d_model // 4) + 4 * (d_model // 4) + (d_model // 4 + 1) * (d_model // 4)"
+        " + (d_model // 4 + 1) * num_heads"
+    )
+
+    def __init__(self, spec: EncodingSpec, *, log_distance: bool = False) -> None:
+        super().__init__(spec)
+        self.log_distance, width = log_distance, spec.d_model // 4
+        if not width:
+            raise ValueError(f"encoding 'dynamic-bias' needs a d_model of 4 or more, got {spec.d_model}")
+        self.network = nn.Sequential(
+            Linear(spec.num_axes, width),
+            *(nn.LayerNorm(width), nn.ReLU(), Linear(width, width, gain=math.sqrt(2))),
+            *(nn.LayerNorm(width), nn.ReLU(), Linear(width, spec.num_heads)),
+        )
+
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The different offsets (U, P), and which of them every pair has (L, L)."""
+        different, pairs = offsets(positions)
+        return (different.sign() * different.abs().log1p() if self.log_distance else different), pairs
+
+    def forward(self, state: tuple[Tensor, Tensor]) -> Tensor:
+        """The bias of every pair: (1, H, L, L)."""
+        different, pairs = state
+        table = self.network(different.to(next(self.parameters()).dtype))
+        output: Tensor = table[pairs].permute(2, 0, 1)[None]
+        return output
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The same in every layer."""
+        return state
+
+    def flops(self, length: int) -> int:
+        """The network for every offset; what the first layer is given is fixed."""
+        width, count = self.spec.d_model // 4, math.prod(2 * n - 1 for n in self.spec.extent)
+        return 2 * count * (2 * self.spec.num_axes * width + 3 * width * width + 3 * width * self.spec.num_heads)

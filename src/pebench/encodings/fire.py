@@ -1,0 +1,87 @@
+"""FIRE: a small network of relative distance, made a share of how far the query has come."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.layers import Linear
+from pebench.registry import register
+
+
+@register("fire")
+class FireEncoding(PositionalEncoding):
+    """Functional interpolation (FIRE): a network f of psi(i - j) / psi(max(i, L)), one number per head.
+
+    psi(x) = log(1 + |c| x), with c and the length L trained. All layers share the network.
+
+    Args:
+        spec: The model.
+        hidden: Width of the network's hidden layer.
+        length: L at initialisation, in tokens or patches.
+        c: At initialisation, dimensionless.
+
+    Shape:
+        bias: (1, H, L, L).
+
+    Raises:
+        ValueError: If length or c is not positive.
+
+    Source:
+        Li et al. 2023, "Functional Interpolation for Relative Positions", equations 3 and 7, defaults of
+        section 4, https://arxiv.org/abs/2310.04418; shared layers as in its FIRE-S.
+
+    Differs from the paper:
+        1. The paper is causal. Here a key after the query has a negative share, of psi(max(i, j, L)); on
+           grids the network is given one share per axis. On causal text it is the paper's.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = FireEncoding(spec, length=4.0, c=1.0)
+        >>> encoding.shares(torch.tensor([[0.0], [2.0], [6.0]]))[2].flatten().detach()  # log 7, 5, 1 over log 7
+        tensor([1.0000, 0.8271, 0.0000])
+    """
+
+    size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
+
+    def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
+        super().__init__(spec)
+        if length <= 0 or c <= 0:
+            raise ValueError(f"length and c of encoding 'fire' must be positive, got {length} and {c}")
+        self.start = c, length
+        self.c, self.multiplier = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(()))
+        self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2))
+        self.second = Linear(hidden, spec.num_heads)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set c, and the multiplier of L to 1."""
+        nn.init.constant_(self.c, self.start[0])
+        nn.init.ones_(self.multiplier)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The positions: (L, P)."""
+        return positions
+
+    def shares(self, positions: Tensor) -> Tensor:
+        """What the network is given, query by key: (L, L, P)."""
+        c, least = self.c.float().abs(), (self.multiplier.float() * self.start[1]).abs()
+        back = positions.unsqueeze(1) - positions.unsqueeze(0)
+        most = torch.maximum(positions.unsqueeze(1), positions.unsqueeze(0)).clamp(min=0).maximum(least)
+        return back.sign() * torch.log1p(c * back.abs()) / torch.log1p(c * most)
+
+    def forward(self, state: Tensor) -> Tensor:
+        """The bias of every pair: (1, H, L, L)."""
+        hidden = F.relu(self.first(self.shares(state).to(self.first.weight.dtype)))
+        output: Tensor = self.second(hidden).permute(2, 0, 1)[None]
+        return output
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The same in every layer."""
+        return state
+
+    def flops(self, length: int) -> int:
+        """Both layers of the network for every pair; what they are given is trained too."""
+        return 3 * 2 * length**2 * self.first.out_features * (self.spec.num_axes + self.spec.num_heads)

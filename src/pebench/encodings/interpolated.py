@@ -1,0 +1,53 @@
+"""Interpolated: positions of a longer text squeezed into the trained range."""
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.wrapper import Wrapper
+from pebench.registry import register
+
+
+@register("interpolated")
+class InterpolatedEncoding(Wrapper):
+    """Another encoding whose positions are divided by s in a text s times the trained length (position interpolation).
+
+    Up to the trained length nothing changes.
+
+    Args:
+        spec: The model.
+        of: The other encoding, which must know fractional positions: a name, alone or with options.
+
+    Shape:
+        As the other encoding's.
+
+    Raises:
+        ValueError: If the encoding has a table, which knows nothing in between.
+
+    Source:
+        Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
+        equation 4, https://arxiv.org/abs/2306.15595.
+
+    Differs from the paper:
+        1. s is each text's own, where the paper trains on with one; on grids each axis's own.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
+        >>> InterpolatedEncoding(spec).squeezed(torch.arange(8.0)[:, None]).flatten().tolist()
+        [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
+    """
+
+    def __init__(self, spec: EncodingSpec, *, of: str = "rope") -> None:
+        super().__init__(spec, of)
+        if self.inner.beyond == "refuses":
+            raise ValueError(f"encoding 'interpolated' needs one without a table of positions, got {of!r}")
+
+    def squeezed(self, positions: Tensor) -> Tensor:
+        """The positions within the trained range: (L, P)."""
+        spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
+        extent = torch.tensor(self.spec.extent, device=positions.device)
+        return positions * (extent / spans).clamp(max=1)
+
+    def prepare(self, positions: Tensor) -> object:
+        """What the other encoding needs of them."""
+        return self.inner.prepare(self.squeezed(positions))

@@ -1,0 +1,74 @@
+"""Log-CPB: a small network of the logarithm of the offset, as Swin Transformer V2 has it."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.registry import register
+
+
+@register("log-cpb")
+class LogCpbEncoding(PositionalEncoding):
+    """Log-spaced continuous position bias: 16 sigmoid of a network of the offset's logarithm, per layer.
+
+    An offset x enters as sign(x) log2(1 + 8 abs(x) / (n - 1)) / 3 on an axis of n trained positions, so that
+    a larger image asks for little that training has not seen.
+
+    Args:
+        spec: The model.
+        hidden: Width of the network's hidden layer.
+
+    Shape:
+        bias: (1, H, L, L).
+
+    Source:
+        Liu et al. 2021, "Swin Transformer V2", section 3.3, equations 3 and 4,
+        https://arxiv.org/abs/2111.09883; hidden width, 8 and 16 from the authors' code.
+
+    Differs from the paper:
+        1. Over the whole image or text, with dot-product attention; the paper's attention is by cosine.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(9,), causal=False)
+        >>> encoding = LogCpbEncoding(spec, hidden=1)
+        >>> encoding.prepare(torch.tensor([[0.0], [1.0], [7.0]]))[0].flatten()  # log2 of 2, 7, 8 over 3, both ways
+        tensor([-1.0000, -0.9358, -0.3333,  0.0000,  0.3333,  0.9358,  1.0000])
+    """
+
+    relative = True
+    size = "num_layers * 512 * (num_axes + 1 + num_heads)"
+
+    def __init__(self, spec: EncodingSpec, *, hidden: int = 512) -> None:
+        super().__init__(spec)
+        self.hidden = hidden
+        self.first = nn.Parameter(torch.empty(spec.num_layers, hidden, spec.num_axes))
+        self.shift = nn.Parameter(torch.empty(spec.num_layers, hidden))
+        self.second = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, hidden))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw both layers so that they keep scales: N(0, 2/P) and N(0, 1/hidden), no shift."""
+        nn.init.normal_(self.first, std=math.sqrt(2 / self.spec.num_axes))
+        nn.init.zeros_(self.shift)
+        nn.init.normal_(self.second, std=self.hidden**-0.5)
+
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """The logarithms of the different offsets (U, P), and which of them every pair has (L, L)."""
+        different, pairs = offsets(positions)
+        reach = torch.tensor(self.spec.extent, device=positions.device).sub(1).clamp(min=1)
+        return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
+        """The layer's bias of every pair."""
+        different, pairs = state
+        hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))
+        table = 16 * F.linear(hidden, self.second[layer]).sigmoid()
+        return table[pairs].permute(2, 0, 1)[None]
+
+    def flops(self, length: int) -> int:
+        """The network for every offset, in every layer; what it is given is fixed."""
+        count = self.spec.num_layers * math.prod(2 * n - 1 for n in self.spec.extent)
+        return 2 * count * self.hidden * (2 * self.spec.num_axes + 3 * self.spec.num_heads)

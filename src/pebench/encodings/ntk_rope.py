@@ -1,0 +1,56 @@
+"""NTK-aware RoPE: the base grows with the text, so that slow rotations stretch and fast ones stay."""
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.rope import RotaryEncoding
+from pebench.registry import register
+
+
+@register("ntk-rope")
+class NtkRotaryEncoding(RotaryEncoding):
+    """Rotary embedding whose base is theta · s^(n/(n-1)), n pairs per axis, in a text s times the trained length.
+
+    The slowest pair is stretched by s and the fastest not at all. Up to the trained length s is 1, and
+    this is ``rope``.
+
+    Args:
+        spec: The model; ``head_dim`` must be a multiple of 2P.
+        theta: Base of the frequencies; ``None`` as for ``rope``.
+        factor: s, the same for all lengths; ``None`` takes each text's own (dynamic NTK).
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: If ``head_dim`` is not a multiple of 2P, or the factor is below 1.
+
+    Source:
+        bloc97 2023, "NTK-Aware Scaled RoPE", as equation 16 of Peng et al. 2023 (YaRN),
+        https://arxiv.org/abs/2309.00071; dynamic in appendix B.3 there.
+
+    Differs from the paper:
+        1. Nothing on text. On grids each axis is stretched by its own s.
+        2. With the dynamic s, a token's vectors depend on how long the text is, past the trained length.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> NtkRotaryEncoding(spec).frequencies(axis=0, length=16) / RotaryEncoding(spec).frequencies(0, 16)
+        tensor([1.0000, 0.7937, 0.6300, 0.5000], dtype=torch.float64)
+    """
+
+    def __init__(self, spec: EncodingSpec, *, theta: float | None = None, factor: float | None = None) -> None:
+        super().__init__(spec, theta=theta)
+        if factor is not None and factor < 1:
+            raise ValueError(f"factor of encoding {self.name!r} must be 1 or more, got {factor}")
+        self.factor = factor
+
+    def stretch(self, axis: int, length: float) -> float:
+        """How many times longer than in training an axis is, or is to be taken for."""
+        return self.factor or max(1.0, length / self.spec.extent[axis])
+
+    def frequencies(self, axis: int, length: float) -> Tensor:
+        """Those of ``rope``, slowed down by 1 to s."""
+        steps = torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
+        return super().frequencies(axis, length) * self.stretch(axis, length) ** -steps

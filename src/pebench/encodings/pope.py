@@ -1,0 +1,73 @@
+"""PoPE: what a channel holds is its magnitude, where it is, its phase."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("pope")
+class PolarEncoding(PositionalEncoding):
+    """Polar embedding (PoPE): logits sum_c softplus(q_c) softplus(k_c) cos(offset · theta^(-c/K) + delta_c).
+
+    The offset is the key's position minus the query's. Where RoPE turns pairs of channels, whose content
+    has a phase of its own, here all of a channel's phase is position. Each head has its own delta,
+    in [-2π, 0], shared by all layers.
+
+    Args:
+        spec: The model.
+        theta: Base of the frequencies, dimensionless.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to (B, H, L, 2K).
+
+    Raises:
+        ValueError: For a grid.
+
+    Source:
+        Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate Positional
+        Embeddings", section 3, https://arxiv.org/abs/2509.10534.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = PolarEncoding(spec)
+        >>> x = torch.zeros(1, 1, 2, 1)  # softplus of 0 is log 2
+        >>> q, k = encoding.query_key(x, x, x, encoding.prepare(torch.tensor([[0.0], [1.0]])), layer=0)
+        >>> (q @ k.mT)[0, 0, 1].detach() / math.log(2) ** 2  # cos 1, cos 0
+        tensor([0.5403, 1.0000])
+    """
+
+    axes = (1,)
+    relative = True
+    size = "num_heads * head_dim"
+
+    def __init__(self, spec: EncodingSpec, *, theta: float = 10000.0) -> None:
+        super().__init__(spec)
+        self.theta = theta
+        self.delta = nn.Parameter(torch.empty(spec.num_heads, 1, spec.head_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """No offset."""
+        nn.init.zeros_(self.delta)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The phase of every channel: (L, K), within a turn."""
+        channels = torch.arange(self.spec.head_dim, device=positions.device, dtype=torch.float64)
+        phases = positions.double() * self.theta ** (-channels / self.spec.head_dim)
+        return (phases % (2 * math.pi)).float()
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Magnitudes at their phases."""
+        delta = self.delta.float().clamp(-2 * math.pi, 0)
+        return polar(q, state), polar(k, state + delta)
+
+
+def polar(x: Tensor, phase: Tensor) -> Tensor:
+    """Softplus of x (..., L, K) as lengths of vectors at `phase`: (..., L, 2K), 32-bit inside."""
+    length = F.softplus(x.float())
+    return torch.cat((length * phase.cos(), length * phase.sin()), dim=-1).to(x.dtype)

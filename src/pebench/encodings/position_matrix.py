@@ -1,0 +1,66 @@
+"""Position-matrix: a trained matrix per position, multiplied with the content there."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.registry import register
+
+
+@register("position-matrix")
+class PositionMatrixEncoding(PositionalEncoding):
+    """A trained matrix of low rank per position, on the content there: x + U_p V_p^T x.
+
+    What ``multiply`` does with a diagonal matrix. A position outside the trained extent is an error.
+
+    Args:
+        spec: The model; two tables (max_len, D, rank).
+        rank: Of the matrices; ``d_model`` allows any.
+        ratio: Root mean square of the product relative to the content's at initialisation.
+
+    Shape:
+        embed: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: For a rank below 1, or a position that is negative, fractional or beyond the extent.
+
+    Source:
+        None known: the question "why add and not multiply?" in its general form.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = PositionMatrixEncoding(spec, rank=1)
+        >>> _ = encoding.left.data.copy_(torch.tensor([[1.0], [0.0]])), encoding.right.data.fill_(1.0)
+        >>> encoding.embed(torch.tensor([[[2.0, 3.0]]]), encoding.prepare(torch.tensor([[1.0]]))).detach()
+        tensor([[[7., 3.]]])
+    """
+
+    beyond = "refuses"
+    size = "2 * 4 * max_len * d_model"
+
+    def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
+        super().__init__(spec)
+        if rank < 1:
+            raise ValueError(f"rank of encoding 'position-matrix' must be 1 or more, got {rank}")
+        self.rank, self.ratio = rank, ratio
+        self.left = nn.Parameter(torch.empty(spec.max_len, spec.d_model, rank))
+        self.right = nn.Parameter(torch.empty(spec.max_len, spec.d_model, rank))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw both factors so that the product keeps the content's scale: N(0, 1/rank) and N(0, 1/D)."""
+        nn.init.normal_(self.left, std=self.rank**-0.5)
+        nn.init.normal_(self.right, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Rows of the tables for `positions`: (L,)."""
+        return cells(positions, self.spec.extent, self.name)
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        """Content plus its position's matrix times content."""
+        small = torch.einsum("bld,ldr->blr", x, self.right[state].to(x.dtype))
+        return x + self.ratio * torch.einsum("blr,ldr->bld", small, self.left[state].to(x.dtype))
+
+    def flops(self, length: int) -> int:
+        """Two products per token."""
+        return 2 * 3 * 2 * length * self.rank * self.spec.d_model

@@ -1,0 +1,82 @@
+"""Randomized: positions drawn in order from a longer range, so that training has seen large ones."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.wrapper import Wrapper
+from pebench.registry import register
+
+
+@register("randomized")
+class RandomizedEncoding(Wrapper):
+    """Another encoding with n tokens at n random places, in order, of a range several times as long.
+
+    In training every batch has its own places; in evaluation all have the same, drawn once for all.
+
+    Args:
+        spec: The model.
+        of: The other encoding: a name, alone or with options.
+        times: Length of the range, in trained lengths; tokens beyond it are an error.
+
+    Shape:
+        As the other encoding's.
+
+    Raises:
+        ValueError: If ``times`` is below 1; for positions that are negative, fractional or beyond the range.
+
+    Source:
+        Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843.
+
+    Differs from the paper:
+        1. In evaluation the paper draws again; here the result must not depend on a draw.
+        2. Its range is 2048 long, for texts of up to 40 in training and 500 in the test.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
+        >>> encoding = RandomizedEncoding(spec).eval()
+        >>> encoding.place(torch.arange(4.0)[:, None]).flatten().tolist()
+        [0.0, 4.0, 7.0, 10.0]
+    """
+
+    def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4) -> None:
+        if times < 1:
+            raise ValueError(f"times of encoding 'randomized' must be 1 or more, got {times}")
+        super().__init__(spec, of, replace(spec, extent=tuple(times * n for n in spec.extent)))
+        self.relative = self.contextual = False
+        self.beyond = "refuses"
+        self._seen: tuple[Tensor | None, tuple[int, ...]] = (None, ())
+        self._fixed: tuple[Tensor | None, Tensor | None] = (None, None)
+
+    def place(self, positions: Tensor) -> Tensor:
+        """Random places for the integer positions of every axis: (L, P)."""
+        if self.training:
+            return self.inner.place(self._draw(positions, None))
+        if positions is not self._fixed[0]:
+            self._fixed = positions, self._draw(positions, torch.Generator())
+        assert self._fixed[1] is not None
+        return self.inner.place(self._fixed[1])
+
+    def _draw(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
+        columns = []
+        for axis, size in enumerate(self._sizes(positions)):
+            if generator is not None:
+                generator.manual_seed(1000 * axis + size)
+            places = torch.randperm(self.inner.spec.extent[axis], generator=generator)[:size].sort().values
+            columns.append(places.to(positions)[positions[:, axis].long()])
+        return torch.stack(columns, dim=1)
+
+    def _sizes(self, positions: Tensor) -> tuple[int, ...]:
+        """How many places each axis needs: its trained extent, or more if there are more positions."""
+        if positions is not self._seen[0]:
+            limits = torch.tensor(self.inner.spec.extent, device=positions.device)
+            if (positions < 0).any() or (positions >= limits).any() or (positions != positions.floor()).any():
+                raise ValueError(
+                    f"encoding 'randomized' has places for integer positions below {self.inner.spec.extent}, "
+                    f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
+                )
+            most = (positions.amax(dim=0).long() + 1).tolist()
+            self._seen = positions, tuple(max(pair) for pair in zip(most, self.spec.extent, strict=True))
+        return self._seen[1]

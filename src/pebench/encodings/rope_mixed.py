@@ -1,0 +1,76 @@
+"""RoPE-Mixed: rotations whose frequencies, a vector over the two axes each, are trained."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.rope import rotate
+from pebench.registry import register
+
+
+@register("rope-mixed")
+class RopeMixedEncoding(PositionalEncoding):
+    """Rotary embedding on grids with trained frequencies: pair c of a head turns by f_c · (row, column).
+
+    A pair so knows diagonals, where ``rope`` gives it one axis. Every head of every layer has its own.
+
+    Args:
+        spec: The model; ``head_dim`` must be a multiple of 4.
+        theta: Base of the frequencies at initialisation, dimensionless.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: If ``head_dim`` is not a multiple of 4, or for positions with one axis.
+
+    Source:
+        Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", section 3.2,
+        https://arxiv.org/abs/2403.13298; the initialisation from the authors' code.
+
+    Differs from the paper:
+        Nothing known but the layout of the pairs, see ``rope``.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8, 8), causal=False)
+        >>> encoding = RopeMixedEncoding(spec)
+        >>> _ = encoding.frequencies.data.copy_(torch.tensor([[[[1.0, 0.0]], [[0.5, 2.0]]]]))  # rows', columns'
+        >>> ones = torch.ones(1, 1, 1, 4)  # pairs turn by 1 · 1 + 2 · 0.5 = 2 and 1 · 0 + 2 · 2 = 4
+        >>> encoding.query_key(ones, ones, ones, encoding.prepare(torch.tensor([[1.0, 2.0]])), layer=0)[0].detach()
+        tensor([[[[-1.3254,  0.1032,  0.4932, -1.4104]]]])
+    """
+
+    axes = (2,)
+    relative = True
+    size = "num_layers * num_heads * head_dim"
+
+    def __init__(self, spec: EncodingSpec, *, theta: float = 10.0) -> None:
+        super().__init__(spec)
+        if spec.head_dim % 4:
+            raise ValueError(f"encoding 'rope-mixed' needs a head width that is a multiple of 4, got {spec.head_dim}")
+        self.theta = theta
+        self.frequencies = nn.Parameter(torch.empty(spec.num_layers, 2, spec.num_heads, spec.head_dim // 2))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Two perpendicular directions for each head, drawn evenly; lengths as the frequencies of axial RoPE."""
+        quarter = self.spec.head_dim // 4
+        lengths = self.theta ** (-torch.arange(quarter) / quarter)
+        turn = 2 * math.pi * torch.rand(self.spec.num_layers, self.spec.num_heads, 1)
+        first = torch.stack((turn.sin() * lengths, turn.cos() * lengths), dim=1)
+        second = torch.stack((turn.cos() * lengths, -turn.sin() * lengths), dim=1)
+        with torch.no_grad():
+            self.frequencies.copy_(torch.cat((first, second), dim=-1))
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The positions: (L, 2)."""
+        return positions
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Turn queries and keys alike."""
+        rows, columns = self.frequencies[layer].float().unsqueeze(-2)  # (H, 1, K/2)
+        angles = state[:, :1] * rows + state[:, 1:] * columns
+        cos, sin = angles.cos(), angles.sin()
+        return rotate(q, cos, sin), rotate(k, cos, sin)

@@ -1,0 +1,62 @@
+"""Sandwich: the sinusoid's inner products as a penalty on distance, at its own rate in each head."""
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("sandwich")
+class SandwichEncoding(PositionalEncoding):
+    """Bias of head h by the inner product of two sinusoids: (sum_k cos(distance / base^(2k/d)) - d/2) / (8h/H).
+
+    k goes from 1 to d/2. It falls as a logarithm would, and not evenly.
+
+    Args:
+        spec: The model.
+        d: Channels of the sinusoids, even.
+        base: Of the wavelengths, dimensionless.
+
+    Shape:
+        bias: (H, L, L), the same in every layer.
+
+    Raises:
+        ValueError: If ``d`` is not even and positive, or for a grid.
+
+    Source:
+        Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
+        Analysis", section 5, https://arxiv.org/abs/2212.10356.
+
+    Differs from the paper:
+        1. The paper is causal. Without a causal mask the bias is symmetric.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=2, num_layers=1, extent=(8,), causal=True)
+        >>> SandwichEncoding(spec, d=2).prepare(torch.tensor([[0.0], [20000.0]]))[:, 1, 0]  # cos 2 less 1, over 4, 8
+        tensor([-0.3540, -0.1770])
+    """
+
+    axes = (1,)
+    relative = True
+    isotropic = True
+    mirror_blind = True
+
+    def __init__(self, spec: EncodingSpec, *, d: int = 128, base: float = 10000.0) -> None:
+        super().__init__(spec)
+        if d < 2 or d % 2:
+            raise ValueError(f"d of encoding 'sandwich' must be even and positive, got {d}")
+        self.d, self.base = d, base
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The bias between all pairs of `positions`: (H, L, L)."""
+        device, pairs = positions.device, self.d // 2
+        exponents = torch.arange(1, pairs + 1, device=device, dtype=torch.float64) / pairs
+        waves = positions.double() * self.base**-exponents
+        products = waves.cos() @ waves.cos().T + waves.sin() @ waves.sin().T
+        rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=device) / self.spec.num_heads
+        return ((products - pairs) / rates[:, None, None]).float()
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The same penalty in every layer."""
+        return state

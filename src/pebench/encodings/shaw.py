@@ -1,0 +1,81 @@
+"""Shaw: a trained vector per clipped distance, compared with the query as if it were part of the key."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("shaw")
+class ShawEncoding(PositionalEncoding):
+    """Relative representations of Shaw et al.: logits q·(k + a) / sqrt(K), a a trained vector of the clipped offset.
+
+    Each layer has a table, which its heads share. The vectors that the paper also adds to the values
+    are left out: they need the attention weights, which fused attention never shows, and the authors
+    found them to make no difference (their table 3).
+
+    Args:
+        spec: The model; on grids a table for each axis.
+        clip: Distance from which on all are one, in tokens or patches.
+
+    Shape:
+        bias: (B, H, L, L).
+
+    Raises:
+        ValueError: If ``clip`` is not positive.
+
+    Source:
+        Shaw et al. 2018, "Self-Attention with Relative Position Representations", equations 2 to 5,
+        https://arxiv.org/abs/1803.02155.
+
+    Differs from the paper:
+        1. No vectors on the values, see above.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=False)
+        >>> encoding = ShawEncoding(spec, clip=1)
+        >>> _ = encoding.table.data.copy_(torch.tensor([-1.0, 0.0, 1.0])[None, None, :, None])  # before, here, after
+        >>> q = torch.ones(1, 1, 3, 4)
+        >>> encoding.bias(q, q, q, encoding.prepare(torch.arange(3.0)[:, None]), layer=0)[0, 0].detach()
+        tensor([[ 0.,  2.,  2.],
+                [-2.,  0.,  2.],
+                [-2., -2.,  0.]])
+    """
+
+    relative = True
+    size = "num_layers * num_axes * (2 * 16 + 1) * head_dim"
+
+    def __init__(self, spec: EncodingSpec, *, clip: int = 16) -> None:
+        super().__init__(spec)
+        if clip < 1:
+            raise ValueError(f"clip of encoding 'shaw' must be 1 or more, got {clip}")
+        self.clip = clip
+        self.table = nn.Parameter(torch.empty(spec.num_layers, spec.num_axes, 2 * clip + 1, spec.head_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the tables from N(0, 1/D), small against keys."""
+        nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The row of every pair on each axis, query by key: (P, L, L)."""
+        offset = (positions.unsqueeze(0) - positions.unsqueeze(1)).round().clamp(-self.clip, self.clip)
+        return (offset + self.clip).long().permute(2, 0, 1).contiguous()
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """q·a of every pair, summed over the axes."""
+        total = torch.zeros((), device=q.device, dtype=q.dtype)
+        for table, rows in zip(self.table[layer], state, strict=True):
+            total = total + by_offset(q @ table.to(q.dtype).T, rows)
+        return total * self.spec.head_dim**-0.5
+
+    def flops(self, length: int) -> int:
+        """A product of every query with the table, per axis and layer."""
+        tables = self.spec.num_layers * self.spec.num_axes
+        return tables * 3 * 2 * length * self.spec.d_model * (2 * self.clip + 1)
+
+
+def by_offset(logits: Tensor, rows: Tensor) -> Tensor:
+    """Logits by row of a table (B, H, L, R) to logits by key (B, H, L, L), the row of every pair given (L, L)."""
+    return logits.gather(-1, rows.expand(*logits.shape[:2], -1, -1))

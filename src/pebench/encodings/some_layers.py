@@ -1,0 +1,58 @@
+"""Some-layers: an encoding in every k-th layer, or in all others."""
+
+from typing import Any
+
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.wrapper import Wrapper
+from pebench.registry import register
+
+
+@register("some-layers")
+class SomeLayersEncoding(Wrapper):
+    """Another encoding in every k-th layer alone, counted from 1; or in all layers but those.
+
+    Args:
+        spec: The model.
+        of: The other encoding, which acts in attention alone: a name, alone or with options.
+        every: k.
+        but: Leave it out of every k-th layer, instead.
+
+    Shape:
+        As the other encoding's.
+
+    Raises:
+        ValueError: If no layer is left, or the encoding acts on the input.
+
+    Source:
+        Yang et al. 2025, "Rope to Nope and Back Again", section 4, https://arxiv.org/abs/2501.18795:
+        no encoding in every 4th layer.
+
+    Example:
+        >>> import torch
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=4, extent=(8,), causal=True)
+        >>> encoding, x = SomeLayersEncoding(spec, of="alibi"), torch.zeros(1, 1, 2, 2)
+        >>> state = encoding.prepare(torch.tensor([[0.0], [1.0]]))
+        >>> [encoding.bias(x, x, x, state, layer) is None for layer in range(4)]
+        [True, False, True, False]
+    """
+
+    def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 2, but: bool = False) -> None:
+        super().__init__(spec, of)
+        self.refuse_input()
+        self.every, self.but = every, but
+        if every < 1 or not any(map(self.acts, range(spec.num_layers))):
+            raise ValueError(f"encoding 'some-layers' acts in none of {spec.num_layers} layers with every={every}")
+
+    def acts(self, layer: int) -> bool:
+        """Whether the encoding is in a layer, counted from 0."""
+        return ((layer + 1) % self.every == 0) != self.but
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """As the other encoding does, where it acts."""
+        return self.inner.query_key(q, k, x, state, layer) if self.acts(layer) else (q, k)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+        """As the other encoding does, where it acts."""
+        return self.inner.bias(q, k, x, state, layer) if self.acts(layer) else None

@@ -1,0 +1,94 @@
+"""Stack: two encodings at once."""
+
+from dataclasses import replace
+from typing import Any
+
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.registry import register
+
+
+@register("stack")
+class StackedEncoding(PositionalEncoding):
+    """Two encodings, one after the other in every hook, as a vision transformer's learned table and rotations.
+
+    Args:
+        spec: The model.
+        first: A name, alone or with options: ``"add"``, ``"add(ratio=0.5)"``.
+        second: Likewise.
+
+    Shape:
+        As both have them; biases are summed.
+
+    Raises:
+        ValueError: If the second changes the width of the content.
+
+    Source:
+        Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
+
+    Example:
+        >>> import torch
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = StackedEncoding(spec, first="add", second="add(ratio=2.0)")
+        >>> encoding.embed(torch.zeros(1, 1, 2), encoding.prepare(torch.tensor([[0.0]])))  # (1 + 2) sqrt(2) cos 0
+        tensor([[[0.0000, 4.2426]]])
+    """
+
+    def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
+        super().__init__(spec)
+        self.first = build_encoding(first, spec)
+        self.second = build_encoding(second, replace(spec, d_model=self.first.model_width))
+        if self.second.content_width != self.first.model_width:
+            raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
+        both = self.first, self.second
+        for name in ("relative", "isotropic", "mirror_blind", "contextual"):
+            setattr(self, name, all(getattr(part, name) for part in both))
+        self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
+
+    @property
+    def content_width(self) -> int:
+        """What the first one leaves."""
+        return self.first.content_width
+
+    @property
+    def model_width(self) -> int:
+        """What the second one makes of the first one's."""
+        return self.second.model_width
+
+    def parameter_count(self) -> int:
+        """What both declare."""
+        return self.first.parameter_count() + self.second.parameter_count()
+
+    def place(self, positions: Tensor) -> Tensor:
+        """Where the second one takes it that the first one has them."""
+        return self.second.place(self.first.place(positions))
+
+    def prepare(self, positions: Tensor) -> tuple[Any, Any]:
+        """What either needs."""
+        return self.first.prepare(positions), self.second.prepare(positions)
+
+    def forward(self, state: tuple[Any, Any]) -> tuple[Any, Any]:
+        """What either needs."""
+        return self.first(state[0]), self.second(state[1])
+
+    def embed(self, x: Tensor, state: tuple[Any, Any]) -> Tensor:
+        """One, then the other."""
+        return self.second.embed(self.first.embed(x, state[0]), state[1])
+
+    def residual(self, x: Tensor, valid: Tensor | None, state: tuple[Any, Any], layer: int) -> Tensor:
+        """One, then the other."""
+        return self.second.residual(self.first.residual(x, valid, state[0], layer), valid, state[1], layer)
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> tuple[Tensor, Tensor]:
+        """One, then the other."""
+        return self.second.query_key(*self.first.query_key(q, k, x, state[0], layer), x, state[1], layer)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor | None:
+        """The sum."""
+        one, other = self.first.bias(q, k, x, state[0], layer), self.second.bias(q, k, x, state[1], layer)
+        return other if one is None else one if other is None else one + other
+
+    def flops(self, length: int) -> int:
+        """Those of both."""
+        return self.first.flops(length) + self.second.flops(length)

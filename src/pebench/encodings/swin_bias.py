@@ -1,0 +1,72 @@
+"""Swin bias: one trained number per offset and head, in every layer."""
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.registry import register
+
+
+@register("swin-bias")
+class SwinBiasEncoding(PositionalEncoding):
+    """Relative position bias of Swin: a table over all offsets within the trained extent, for each layer and head.
+
+    An offset outside the table is an error.
+
+    Args:
+        spec: The model; an axis of n positions has 2n - 1 offsets.
+
+    Shape:
+        bias: (1, H, L, L).
+
+    Raises:
+        ValueError: For tokens further apart than in training, or at a fraction of a position.
+
+    Source:
+        Liu et al. 2021, "Swin Transformer", equation 4, https://arxiv.org/abs/2103.14030.
+
+    Differs from the paper:
+        1. Over the whole image, where the paper's attention is within windows; and on text too.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(3,), causal=False)
+        >>> encoding = SwinBiasEncoding(spec)
+        >>> _ = encoding.table.data.copy_(torch.arange(5.0).view(1, 5, 1))  # key's position minus query's: -2 to 2
+        >>> q = torch.zeros(1, 1, 2, 2)
+        >>> encoding.bias(q, q, q, encoding.prepare(torch.tensor([[0.0], [2.0]])), layer=0)[0, 0].detach()
+        tensor([[2., 4.],
+                [0., 2.]])
+    """
+
+    relative = True
+    beyond = "refuses"
+    size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.sides = tuple(2 * n - 1 for n in spec.extent)
+        rows = int(torch.tensor(self.sides).prod())
+        self.table = nn.Parameter(torch.empty(spec.num_layers, rows, spec.num_heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the tables from N(0, 0.02²), cut off at two."""
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The row of every pair, query by key: (L, L)."""
+        offset = positions.unsqueeze(0) - positions.unsqueeze(1)
+        reach = torch.tensor(self.spec.extent, device=positions.device) - 1
+        if (offset.abs() > reach).any() or (offset != offset.floor()).any() or offset.isnan().any():
+            raise ValueError(
+                f"encoding 'swin-bias' knows the integer offsets within {self.spec.extent}, "
+                f"got offsets up to {offset.abs().flatten(0, 1).amax(0).tolist()}"
+            )
+        rows = torch.zeros(offset.shape[:2], dtype=torch.long, device=positions.device)
+        for axis, side in enumerate(self.sides):
+            rows = rows * side + (offset[..., axis] + reach[axis]).long()
+        return rows
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        """The layer's number for every pair."""
+        return self.table[layer][state].permute(2, 0, 1)[None]

@@ -1,0 +1,86 @@
+"""Transformer-XL: queries compared with projected sinusoids of the distance, and two trained queries for all."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.encodings.shaw import by_offset
+from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.registry import register
+
+
+@register("transformer-xl")
+class TransformerXlEncoding(PositionalEncoding):
+    """Relative encoding of Transformer-XL: logits (q·k + q·Wr + u·k + v·Wr) / sqrt(K), r a sinusoid of the distance.
+
+    Each layer has its own projection W and, for every head, its own u and v, as in XLNet.
+
+    Args:
+        spec: The model; ``d_model`` must be even.
+        base: Base of the wavelengths, dimensionless.
+
+    Shape:
+        bias: (B, H, L, L).
+
+    Raises:
+        ValueError: For an odd ``d_model``, or a grid.
+
+    Source:
+        Dai et al. 2019, "Transformer-XL", section 3.3, https://arxiv.org/abs/1901.02860.
+
+    Differs from the paper:
+        1. The relative encoding alone, without its memory of earlier segments.
+        2. u and v belong to a layer; the paper's are shared by all.
+        3. In a bidirectional model distances have a sign, as in XLNet.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = TransformerXlEncoding(spec)
+        >>> for parameter, value in ((encoding.projection, torch.eye(2)), (encoding.u, 0.0), (encoding.v, 0.0)):
+        ...     _ = parameter.data.copy_(torch.as_tensor(value))
+        >>> q = torch.tensor([0.0, 1.0]).expand(1, 1, 2, 2)  # cos 1, cos 0; sqrt(2) and sqrt(K) cancel
+        >>> encoding.bias(q, q, q, encoding.prepare(torch.arange(2.0)[:, None]), layer=0)[0, 0, 1].detach()
+        tensor([0.5403, 1.0000])
+    """
+
+    axes = (1,)
+    relative = True
+    size = "num_layers * (d_model * d_model + 2 * d_model)"
+
+    def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
+        super().__init__(spec)
+        check_width(spec.d_model, spec.num_axes, "d_model of encoding 'transformer-xl'")
+        self.base = base
+        self.projection = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, spec.d_model))
+        self.u = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, 1, spec.head_dim))
+        self.v = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, 1, spec.head_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the projection so that it keeps scales, N(0, 1/D), and u and v from N(0, 0.02²) as the authors do."""
+        nn.init.normal_(self.projection, std=self.spec.d_model**-0.5)
+        nn.init.normal_(self.u, std=0.02)
+        nn.init.normal_(self.v, std=0.02)
+
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Sinusoids of the different distances (U, D), and which of them every pair has (L, L)."""
+        different, pairs = offsets(positions)
+        if self.spec.causal:  # only the past counts
+            past = int((different[:, 0] <= 0).sum())
+            different, pairs = different[:past], pairs.clamp(max=past - 1)
+        return sinusoid(-different, self.spec.d_model, self.base), pairs
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
+        """All terms but q·k."""
+        waves, pairs = state
+        keys = F.linear(waves.to(q.dtype), self.projection[layer].to(q.dtype))
+        keys = keys.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (H, U, K)
+        position = by_offset((q + self.v[layer].to(q.dtype)) @ keys.mT, pairs)
+        content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)
+        return (position + content) * self.spec.head_dim**-0.5
+
+    def flops(self, length: int) -> int:
+        """Projections of every distance, which is fixed, and queries with all of them."""
+        count = length if self.spec.causal else 2 * length - 1
+        return self.spec.num_layers * count * self.spec.d_model * (2 * 2 * self.spec.d_model + 3 * 2 * length)

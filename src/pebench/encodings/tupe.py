@@ -1,0 +1,80 @@
+"""TUPE: content and position each with projections of their own, side by side in the logits."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.concat_qk import beside
+from pebench.registry import register
+
+
+@register("tupe")
+class TupeEncoding(PositionalEncoding):
+    """Untied absolute encoding (TUPE-A): logits (q·k + (U p)·(V p)) / sqrt(2K), with trained p.
+
+    All layers share p, U and V. A position outside the trained extent is an error, as with ``learned``.
+
+    Args:
+        spec: The model; the table has one row for each of its ``max_len`` positions.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to (B, H, L, 2K).
+
+    Raises:
+        ValueError: For a position that is negative, fractional or beyond the extent.
+
+    Source:
+        Ke et al. 2020, "Rethinking Positional Encoding in Language Pre-training", equation 7,
+        https://arxiv.org/abs/2006.15595.
+
+    Differs from the paper:
+        1. No row of its own for a [CLS] token: our models have none.
+        2. The norm on p has no trained scale and shift, and the projections no bias; the rows of U and V do as well.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(2,), causal=True)
+        >>> encoding = TupeEncoding(spec)
+        >>> _ = encoding.table.data.copy_(torch.tensor([[3.0, 0.0], [0.0, 5.0]]))
+        >>> _ = encoding.projections.data.copy_(torch.eye(2))
+        >>> x = torch.zeros(1, 1, 2, 2)
+        >>> state = encoding(encoding.prepare(torch.tensor([[0.0], [1.0]])))
+        >>> q, k = encoding.query_key(x, x, x, state, layer=0)
+        >>> (q @ k.mT)[0, 0].detach().round(decimals=3)  # norms (1, -1) and (-1, 1), over sqrt(2)
+        tensor([[ 1.4140, -1.4140],
+                [-1.4140,  1.4140]])
+    """
+
+    beyond = "refuses"
+    size = "max_len * d_model + 2 * d_model * d_model"
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model))
+        self.projections = nn.Parameter(torch.empty(2, spec.d_model, spec.d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw table and projections from N(0, 1/D)."""
+        for parameter in (self.table, self.projections):
+            nn.init.normal_(parameter, std=self.spec.d_model**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """Rows of the table for `positions`: (L,)."""
+        return cells(positions, self.spec.extent, self.name)
+
+    def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Position's own queries and keys: (H, L, K) each."""
+        normed = F.layer_norm(self.table[state], (self.spec.d_model,))
+        own = [F.linear(normed, weight).unflatten(-1, (self.spec.num_heads, -1)) for weight in self.projections]
+        return own[0].transpose(0, 1), own[1].transpose(0, 1)
+
+    def query_key(
+        self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int
+    ) -> tuple[Tensor, Tensor]:
+        """Append them to both."""
+        return beside(q, state[0]), beside(k, state[1])
+
+    def flops(self, length: int) -> int:
+        """Two projections, once."""
+        return 2 * 3 * 2 * length * self.spec.d_model**2

@@ -1,0 +1,82 @@
+"""What encodings share that change another one: where it acts, or where it takes the tokens to be."""
+
+from typing import Any
+
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+
+
+class Wrapper(PositionalEncoding):
+    """Hands every hook on to another encoding; override those that are to differ.
+
+    Args:
+        spec: The model.
+        of: The other encoding: a name, alone or with options.
+        inner_spec: The model as the other encoding is to see it.
+    """
+
+    def __init__(self, spec: EncodingSpec, of: str, inner_spec: EncodingSpec | None = None) -> None:
+        super().__init__(spec)
+        self.inner = build_encoding(of, inner_spec or spec)
+        for name in ("relative", "isotropic", "mirror_blind", "contextual", "beyond"):
+            setattr(self, name, getattr(self.inner, name))
+
+    @property
+    def content_width(self) -> int:
+        """That of the other encoding."""
+        return self.inner.content_width
+
+    @property
+    def model_width(self) -> int:
+        """That of the other encoding."""
+        return self.inner.model_width
+
+    def parameter_count(self) -> int:
+        """What the other encoding declares."""
+        return self.inner.parameter_count()
+
+    def place(self, positions: Tensor) -> Tensor:
+        """As the other encoding does."""
+        return self.inner.place(positions)
+
+    def prepare(self, positions: Tensor) -> Any:
+        """As the other encoding does."""
+        return self.inner.prepare(positions)
+
+    def forward(self, state: Any) -> Any:
+        """As the other encoding does."""
+        return self.inner(state)
+
+    def embed(self, x: Tensor, state: Any) -> Tensor:
+        """As the other encoding does."""
+        return self.inner.embed(x, state)
+
+    def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
+        """As the other encoding does."""
+        return self.inner.residual(x, valid, state, layer)
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """As the other encoding does."""
+        return self.inner.query_key(q, k, x, state, layer)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+        """As the other encoding does."""
+        return self.inner.bias(q, k, x, state, layer)
+
+    def flops(self, length: int) -> int:
+        """As many as the other encoding's."""
+        return self.inner.flops(length)
+
+    def refuse_input(self) -> None:
+        """Refuse an encoding that acts anywhere but in attention.
+
+        Raises:
+            ValueError: If it does.
+        """
+        for hook in ("embed", "residual"):
+            if getattr(type(self.inner), hook) is not getattr(PositionalEncoding, hook):
+                raise ValueError(
+                    f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
+                    f"got {self.inner.name!r}"
+                )

@@ -1,0 +1,68 @@
+"""xPos: RoPE whose logits also decay with distance, the faster the faster a pair turns."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.rope import RotaryEncoding, rotate
+from pebench.registry import register
+
+
+@register("xpos")
+class XposEncoding(RotaryEncoding):
+    """Rotary embedding with a decay of each pair: its share of a logit is weighed by zeta^(distance / scale_base).
+
+    zeta = (2i/K + 0.4) / 1.4 for pair i. The decay is split between the query, which shrinks with its position, and the
+    key, which grows; it only makes sense towards the past.
+
+    Args:
+        spec: The model; ``head_dim`` must be even.
+        theta: Base of the frequencies; ``None`` as for ``rope``.
+        scale_base: Distance over which a pair decays to its zeta, in tokens.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: For an odd ``head_dim``, a grid or a bidirectional model.
+
+    Source:
+        Sun et al. 2022, "A Length-Extrapolatable Transformer", section 2.2 and algorithm 1,
+        https://arxiv.org/abs/2212.10554.
+
+    Differs from the paper:
+        1. Positions are taken relative to the middle of the text, which cancels in the logits and keeps
+           both halves of the decay near 1; public implementations do likewise.
+
+    Example:
+        >>> import math
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = XposEncoding(spec, scale_base=1.0)
+        >>> ones = torch.ones(1, 1, 2, 2)
+        >>> q, k = encoding.query_key(ones, ones, ones, encoding.prepare(torch.tensor([[0.0], [1.0]])), layer=0)
+        >>> round((q[0, 0, 1] @ k[0, 0, 0]).item() / (2 * math.cos(1.0)), 4)  # 0.4 / 1.4
+        0.2857
+    """
+
+    axes = (1,)
+    causal_only = True
+
+    def __init__(self, spec: EncodingSpec, *, theta: float | None = None, scale_base: float = 512.0) -> None:
+        super().__init__(spec, theta=theta)
+        if scale_base <= 0:
+            raise ValueError(f"scale_base of encoding 'xpos' must be positive, got {scale_base}")
+        self.scale_base = scale_base
+
+    def prepare(self, positions: Tensor) -> Any:
+        """Cosine and sine of every pair's angle, times the query's decay and the key's: (L, K/2) each."""
+        cos, sin = super().prepare(positions)
+        zeta = (torch.arange(self.pairs, device=positions.device, dtype=torch.float64) / self.pairs + 0.4) / 1.4
+        middle = (positions.amax(dim=0) + positions.amin(dim=0)) / 2
+        decay = (zeta ** ((positions - middle).double() / self.scale_base)).float()
+        return cos * decay, sin * decay, cos / decay, sin / decay
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """Turn both, shrink queries and grow keys with their position."""
+        return rotate(q, *state[:2]), rotate(k, *state[2:])

@@ -1,0 +1,78 @@
+"""YaRN: slow rotations stretch with the text, fast ones stay, and attention is sharpened."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.ntk_rope import NtkRotaryEncoding
+from pebench.registry import register
+
+
+@register("yarn")
+class YarnEncoding(NtkRotaryEncoding):
+    """Rotary embedding that interpolates by parts (YaRN), in a text s times the trained length.
+
+    Pairs that turn less than once over the trained length are slowed down by s; those that turn more
+    than 32 times are left; between, the share of each falls linearly with the pair's number. Queries
+    and keys grow by 0.1 ln s + 1. Up to the trained length s is 1, and this is ``rope``.
+
+    Args:
+        spec: The model; ``head_dim`` must be a multiple of 2P.
+        theta: Base of the frequencies; ``None`` as for ``rope``.
+        factor: s, the same for all lengths; ``None`` takes each text's own (dynamic).
+        fast: Turns over the trained length from which on a pair is left as it is.
+        slow: Turns up to which a pair is slowed down fully.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: If ``head_dim`` is not a multiple of 2P, or the factor is below 1.
+
+    Source:
+        Peng et al. 2023, "YaRN", sections 3.2 to 3.4, https://arxiv.org/abs/2309.00071.
+
+    Differs from the paper:
+        1. Between fast and slow the share is linear in the pair's number, rounded outwards, as in the
+           authors' code and all that follows it; equation 18 has it linear in the number of turns.
+        2. On grids each axis is stretched by its own s, and the growth is that of the longest.
+
+    Example:
+        >>> spec = EncodingSpec(d_model=16, num_heads=1, num_layers=1, extent=(200,), causal=True)
+        >>> encoding = YarnEncoding(spec, factor=4.0)
+        >>> encoding.frequencies(axis=0, length=200)[:5] * 10000 ** (torch.arange(5) / 8)
+        tensor([1.0000, 0.8125, 0.6250, 0.4375, 0.2500], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        spec: EncodingSpec,
+        *,
+        theta: float | None = None,
+        factor: float | None = None,
+        fast: float = 32.0,
+        slow: float = 1.0,
+    ) -> None:
+        super().__init__(spec, theta=theta, factor=factor)
+        self.fast, self.slow = fast, slow
+
+    def frequencies(self, axis: int, length: float) -> Tensor:
+        """Those of ``rope``, the slow ones divided by s."""
+        pair = torch.arange(self.pairs, dtype=torch.float64)
+        first = max(0, math.floor(self._pair_of(self.fast, axis)))
+        last = min(2 * self.pairs - 1, math.ceil(self._pair_of(self.slow, axis)))
+        slowed = ((pair - first) / max(last - first, 1e-3)).clamp(0, 1)
+        return self.theta ** (-pair / self.pairs) * (1 - slowed + slowed / self.stretch(axis, length))
+
+    def _pair_of(self, turns: float, axis: int) -> float:
+        """Which pair turns so often over the trained length; a fraction."""
+        return self.pairs * math.log(self.spec.extent[axis] / (turns * 2 * math.pi)) / math.log(self.theta)
+
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of every pair's angle, grown: (L, K/2) each."""
+        cos, sin = super().prepare(positions)
+        spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
+        growth = 0.1 * math.log(max(self.stretch(axis, span) for axis, span in enumerate(spans))) + 1
+        return growth * cos, growth * sin
