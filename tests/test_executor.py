@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -340,6 +341,16 @@ def test_commands_are_one_line_per_run_that_does_exactly_it(
     assert main(shlex.split(lines[1])[1:]) == 0
     assert find_record(HEALTHY[1], tmp_path).metrics == mixed.record(HEALTHY[1]).metrics
     assert not any((tmp_path / plan[0].directory).glob("record*"))
+
+
+def test_the_next_run_starts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waiting is for runs that another process is at."""
+
+    def sleep(seconds: float) -> None:
+        raise AssertionError(f"slept {seconds} s between two runs")
+
+    monkeypatch.setattr("pebench.executors.local.time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    assert executed([smoke("vit-digits", "none", seed) for seed in range(2)], tmp_path, jobs=1).left == []
 
 
 @pytest.mark.parametrize("name", ["local", "sequential", "commands"])

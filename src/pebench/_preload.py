@@ -7,4 +7,8 @@ import signal
 signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C while importing: no traceback of ours
 
 with contextlib.suppress(Exception):  # whatever is wrong, the run itself will say
+    import torch.utils.tensorboard  # noqa: F401 - or every run would import it
+
+    import pebench.data.text
+    import pebench.processes
     import pebench.runner  # noqa: F401

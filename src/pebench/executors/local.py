@@ -42,6 +42,8 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
         while waiting or running:
             while len(running) < resources.jobs and (config := _next(waiting, options, display)):
                 running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
+            if not running:
+                time.sleep(1.0)  # the rest is being done elsewhere
             for one in _ended(running, options, display):
                 running.remove(one)
                 if one.gpu is not None:
@@ -51,8 +53,6 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
                     display.finished(record)
                 else:
                     waiting.append(one.config)
-            if waiting and not running:
-                time.sleep(1.0)  # the rest is being done elsewhere
     finally:
         _stop(running)
 
