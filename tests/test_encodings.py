@@ -241,7 +241,7 @@ def test_t5_puts_offsets_into_the_papers_buckets(causal):
 def test_t5_reads_its_tables_axis_by_axis(extent, causal):
     encoding = build_encoding("t5-bias", EncodingSpec(32, 4, 2, extent, causal))
     positions, q = grid_positions(extent), noise(1, 4, math.prod(extent), 8)
-    bias = encoding.bias(q, q, q, encoding.prepare(positions), layer=1)[0]
+    bias = encoding.bias(q, q, q, encoding(encoding.prepare(positions)), layer=1)[0]
     both = len(extent) > 1 or not causal
     for i, p in enumerate(positions.long().tolist()):
         for j, r in enumerate(positions.long().tolist()):

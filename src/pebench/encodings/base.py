@@ -249,6 +249,24 @@ def offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
     return different, pairs.view(len(positions), len(positions))
 
 
+def spread(table: Tensor, rows: Tensor) -> Tensor:
+    """A row of a table for every pair of tokens, as a bias; its backward pass is the fast one of several.
+
+    Args:
+        table: (R, H).
+        rows: (L, L), query by key.
+
+    Returns:
+        (1, H, L, L).
+
+    Example:
+        >>> spread(torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]]))
+        tensor([[[[1., 2.],
+                  [2., 1.]]]])
+    """
+    return table.T.index_select(1, rows.flatten()).view(1, table.shape[1], *rows.shape)
+
+
 EncodingLike = str | Callable[..., PositionalEncoding]
 """A registered name, such a name with options, or a class (or function) that makes an encoding of a spec."""
 

@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
 from pebench.layers import Linear
 from pebench.registry import register
 
@@ -61,9 +61,7 @@ class DynamicBiasEncoding(PositionalEncoding):
     def forward(self, state: tuple[Tensor, Tensor]) -> Tensor:
         """The bias of every pair: (1, H, L, L)."""
         different, pairs = state
-        table = self.network(different.to(next(self.parameters()).dtype))
-        output: Tensor = table[pairs].permute(2, 0, 1)[None]
-        return output
+        return spread(self.network(different.to(next(self.parameters()).dtype)), pairs)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same in every layer."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
 from pebench.registry import register
 
 
@@ -65,8 +65,7 @@ class LogCpbEncoding(PositionalEncoding):
         """The layer's bias of every pair."""
         different, pairs = state
         hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))
-        table = 16 * F.linear(hidden, self.second[layer]).sigmoid()
-        return table[pairs].permute(2, 0, 1)[None]
+        return spread(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)
 
     def flops(self, length: int) -> int:
         """The network for every offset, in every layer; what it is given is fixed."""

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
 from pebench.registry import register
 
 
@@ -69,4 +69,4 @@ class SwinBiasEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The layer's number for every pair."""
-        return self.table[layer][state].permute(2, 0, 1)[None]
+        return spread(self.table[layer], state)

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
 from pebench.registry import register
 
 
@@ -74,7 +74,11 @@ class T5BiasEncoding(PositionalEncoding):
         """The bucket of every pair of tokens, on each axis: (P, L, L)."""
         return self.bucket(positions.T[:, None, :] - positions.T[:, :, None])
 
+    def forward(self, state: Tensor) -> Tensor:
+        """The tables' numbers for every pair, summed over the axes: (1, H, L, L)."""
+        axes = [spread(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
+        return torch.stack(axes).sum(dim=0)
+
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The tables' numbers for every pair, summed over the axes."""
-        axes = [table[bucket] for table, bucket in zip(self.table, state, strict=True)]
-        return torch.stack(axes).sum(dim=0).permute(2, 0, 1)[None]
+        """The same in every layer."""
+        return state

@@ -1,0 +1,132 @@
+"""How much longer does a training step take with each encoding than with none?
+
+The language model of `throughput.py` (W2) and an image classifier of its shape, at two lengths each with
+as many tokens in a batch. Encodings take turns with `none` in random order, so that a busy machine slows
+all of them alike. On a machine that does nothing else, run
+    python benchmarks/encoding_costs.py --threads 2 --output results/encoding_costs.md
+"""
+
+import argparse
+import random
+import shlex
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+from tabulate import tabulate
+
+from pebench import environment
+from pebench.encodings import EncodingSpec, build_encoding
+from pebench.modules import LanguageModel, ViT
+from pebench.modules.base import SequenceModule
+from pebench.registry import encoding_cards
+from throughput import PATCH, Workload, make_tensors, time_loop
+
+TOKENS = 2048  # in a batch
+LENGTHS = (64, 256)
+GROUP = 3  # encodings between two blocks of `none`
+STEPS, CUDA_STEPS = 2, 20  # of a block
+BARS = dict.fromkeys(("rope", "add", "learned", "concat"), 1.05) | dict.fromkeys(("alibi", "sandwich"), 1.25)
+"""What a step at the larger length may cost beside `none`'s."""
+
+
+def workload(text: bool, length: int, quick: bool) -> Workload:
+    """Width, depth and heads of W2."""
+    size, width, depth = length if text else round(length**0.5) * PATCH, 24 if quick else 384, 1 if quick else 6
+    batch = 1 if quick else TOKENS // length
+    return Workload("", text, depth, width, depth, batch, size, 65 if text else 10, 1)
+
+
+def make(name: str, work: Workload) -> SequenceModule | None:
+    """The model with an encoding; None if it does not serve it."""
+    extent = (work.size,) if work.text else (work.size // PATCH,) * 2
+    try:
+        build_encoding(name, EncodingSpec(work.width, work.heads, work.depth, extent, causal=work.text))
+    except ValueError:
+        return None
+    if work.text:
+        shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
+        return LanguageModel(name, vocab_size=work.outputs, max_len=work.size, **shape)
+    return ViT(
+        name, image_size=work.size, patch_size=PATCH, d_model=work.width, num_layers=work.depth, num_heads=work.heads
+    )
+
+
+def ratios(work: Workload, names: Sequence[str], rounds: int, device: torch.device) -> dict[str, list[float]]:
+    """Time of a step beside that of `none` just before and just after, for every encoding and round."""
+    data = tuple(tensor.to(device) for tensor in make_tensors(work, 4 * work.batch))
+    found: dict[str, list[float]] = {name: [] for name in names}
+
+    def seconds(name: str) -> float | None:
+        module = make(name, work)
+        return None if module is None else time_loop(work, module.to(device), data, device)
+
+    for turn in range(rounds):
+        order = random.Random(turn).sample(names, len(names))
+        before = seconds("none") or 0.0
+        for start in range(0, len(order), GROUP):
+            times = {name: seconds(name) for name in order[start : start + GROUP]}
+            after = seconds("none") or 0.0
+            for name, time in times.items():
+                if time is not None:
+                    found[name].append(2 * time / (before + after))
+            before = after
+    return found
+
+
+def cells(values: Sequence[float]) -> str:
+    """Median, and from where to where."""
+    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "does not serve"
+
+
+def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: bool) -> Iterator[str]:
+    """Parts of the page, as they are measured."""
+    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
+    yield (
+        "# A training step with each encoding, beside one without\n\n"
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; "
+        f"{device.type}: {environment.device_name(device)}, {torch.get_num_threads()} threads, 32 bit.  \n"
+        f"`{shlex.join(['python', 'benchmarks/encoding_costs.py', *arguments])}`\n\n"
+        f"Seconds of a step over those of `none` just before and after: median of {rounds} rounds (smallest to "
+        f"largest). 6 layers of width 384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
+    )
+    names = sorted(set(encoding_cards()) - {"none"})
+    columns = {}
+    for text in (True, False):
+        for length in LENGTHS:
+            work = workload(text, length, quick)
+            steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
+            work = Workload(**{**vars(work), "steps": steps})
+            columns[f"{'text' if text else 'image'}, {length} tokens"] = ratios(work, names, rounds, device)
+    rows = [[f"`{name}`", *(cells(column[name]) for column in columns.values())] for name in names]
+    yield tabulate(rows, headers=["Encoding", *columns], tablefmt="pipe", disable_numparse=True) + "\n\n"
+    found = columns[f"text, {LENGTHS[-1]} tokens"]
+    for name, bar in BARS.items():
+        value = statistics.median(found[name])
+        yield f"- `{name}`: {value:.2f}, bar {bar:.2f}: {'kept' if value <= bar else 'not kept'}.\n"
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure, print the page and write it."""
+    parser = argparse.ArgumentParser(description="Time a training step with each encoding against one without.")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--output", type=Path, help="Markdown file for the page")
+    parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
+    options = parser.parse_args(arguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    parts = []
+    for part in page(arguments, options.rounds, torch.device(options.device), options.quick):
+        parts.append(part)
+        print(part, end="", flush=True)
+    if options.output:
+        options.output.write_text("".join(parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
