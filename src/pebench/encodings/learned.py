@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, grid_positions
+from pebench.encodings.sinusoid import sinusoid
 from pebench.registry import register
 
 
@@ -16,12 +17,14 @@ class LearnedEncoding(PositionalEncoding):
     Args:
         spec: The model; the table has one row for each of its ``max_len`` positions.
         ratio: Root mean square of the table's output relative to the content's at initialisation.
+        start: What the table is drawn from: ``normal``, or ``sinusoid`` for the vectors of ``add``.
+        frozen: Leave the table as it is drawn, anew for every seed of a run.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent.
+        ValueError: For a position that is negative, fractional or beyond the extent; for an unknown start.
 
     Source:
         Gehring et al. 2017, https://arxiv.org/abs/1705.03122; as in BERT, GPT-2 and ViT,
@@ -43,15 +46,22 @@ class LearnedEncoding(PositionalEncoding):
     beyond = "refuses"
     size = "max_len * d_model"
 
-    def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
+    def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0, start: str = "normal", frozen: bool = False) -> None:
         super().__init__(spec)
-        self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model))
-        self.scale = ratio * spec.d_model**0.5
+        if start not in ("normal", "sinusoid"):
+            raise ValueError(f"start of encoding 'learned' must be normal or sinusoid, got {start!r}")
+        self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model), requires_grad=not frozen)
+        self.scale, self.start = ratio * spec.d_model**0.5, start
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table anew: N(0, 1/D)."""
-        nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
+        """Draw the table anew: N(0, 1/D), or the sinusoid at the same scale."""
+        if self.start == "normal":
+            nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
+        else:
+            waves = sinusoid(grid_positions(self.spec.extent), self.spec.d_model)
+            with torch.no_grad():
+                self.table.copy_(waves * self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
