@@ -53,7 +53,9 @@ class RandomizedEncoding(Wrapper):
     def place(self, positions: Tensor) -> Tensor:
         """Random places for the integer positions of every axis: (L, P)."""
         if self.training:
-            return self.inner.place(self._draw(positions, None))
+            with torch.random.fork_rng(devices=[]):  # dropout is to be that of other encodings
+                placed = self._draw(positions, None)
+            return self.inner.place(placed)
         if positions is not self._fixed[0]:
             self._fixed = positions, self._draw(positions, torch.Generator())
         assert self._fixed[1] is not None

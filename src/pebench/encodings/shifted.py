@@ -50,6 +50,7 @@ class ShiftedEncoding(Wrapper):
     def place(self, positions: Tensor) -> Tensor:
         """The positions, in training shifted: (L, P)."""
         if self.training:
-            shift = [int(torch.randint(most + 1, ())) for most in self.most]
+            with torch.random.fork_rng(devices=[]):  # dropout is to be that of other encodings
+                shift = [int(torch.randint(most + 1, ())) for most in self.most]
             positions = positions + torch.tensor(shift, dtype=positions.dtype, device=positions.device)
         return self.inner.place(positions)

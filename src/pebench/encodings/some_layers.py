@@ -1,4 +1,4 @@
-"""Some-layers: an encoding in every k-th layer, or in all others."""
+"""Some-layers: an encoding in all layers but every k-th, or in those alone."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from pebench.registry import register
 
 @register("some-layers")
 class SomeLayersEncoding(Wrapper):
-    """Another encoding in every k-th layer alone, counted from 1; or in all layers but those.
+    """Another encoding in all layers but every k-th, counted from 1; or in those alone.
 
     Args:
         spec: The model.
         of: The other encoding, which acts in attention alone: a name, alone or with options.
         every: k.
-        but: Leave it out of every k-th layer, instead.
+        but: Whether it is left out of every k-th layer, or in those alone.
 
     Shape:
         As the other encoding's.
@@ -32,13 +32,13 @@ class SomeLayersEncoding(Wrapper):
     Example:
         >>> import torch
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=4, extent=(8,), causal=True)
-        >>> encoding, x = SomeLayersEncoding(spec, of="alibi"), torch.zeros(1, 1, 2, 2)
+        >>> encoding, x = SomeLayersEncoding(spec, of="alibi", every=2), torch.zeros(1, 1, 2, 2)
         >>> state = encoding.prepare(torch.tensor([[0.0], [1.0]]))
         >>> [encoding.bias(x, x, x, state, layer) is None for layer in range(4)]
-        [True, False, True, False]
+        [False, True, False, True]
     """
 
-    def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 2, but: bool = False) -> None:
+    def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 4, but: bool = True) -> None:
         super().__init__(spec, of)
         self.refuse_input()
         self.every, self.but = every, but
