@@ -37,17 +37,17 @@ def workload(text: bool, length: int, quick: bool) -> Workload:
     """Width, depth and heads of W2."""
     size, width, depth = length if text else round(length**0.5) * PATCH, 24 if quick else 384, 1 if quick else 6
     batch = 1 if quick else TOKENS // length
-    return Workload("", text, depth, width, depth, batch, size, 65 if text else 10, 1)
+    return Workload("", "lm" if text else "image", depth, width, depth, batch, size, 65 if text else 10, 1)
 
 
 def make(name: str, work: Workload) -> SequenceModule | None:
     """The model with an encoding; None if it does not serve it."""
-    extent = (work.size,) if work.text else (work.size // PATCH,) * 2
+    extent = (work.size,) if work.kind == "lm" else (work.size // PATCH,) * 2
     try:
-        build_encoding(name, EncodingSpec(work.width, work.heads, work.depth, extent, causal=work.text))
+        build_encoding(name, EncodingSpec(work.width, work.heads, work.depth, extent, causal=work.kind == "lm"))
     except ValueError:
         return None
-    if work.text:
+    if work.kind == "lm":
         shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
         return LanguageModel(name, vocab_size=work.outputs, max_len=work.size, **shape)
     return ViT(

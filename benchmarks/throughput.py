@@ -11,6 +11,9 @@ Augmentation, validation and checkpoints are not timed. On a machine that does n
 """
 
 import argparse
+import contextlib
+import functools
+import importlib
 import shlex
 import statistics
 import sys
@@ -19,6 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +35,19 @@ from pebench import environment
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
 from pebench.config import Options, RunConfig, TrainConfig
 from pebench.data.batches import Batches, Rows, Windows
-from pebench.modules import LanguageModel, ViT
+from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule
 from pebench.runner import best_checkpoint, count, make_trainer
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # isort: skip  # after pebench, which guards it
 
+PEER_PACKAGES = ("timm", "transformers", "vit-pytorch", "x-transformers")
 WARM_UP = 2  # steps at the start of a block that are not timed
 CUDA_STEPS = 200  # timed steps of a block on a GPU
 RUN_STEPS = 1000  # of the run that a block begins: long enough to log every 50 steps, as real runs do
 CHANNELS, PATCH = 3, 4
 Tensors = tuple[Tensor, ...]
+TASKS = {"image": "vit-cifar10", "text": "text-imdb", "lm": "lm-shakespeare"}
 ARMS = ("hand-written", "module in the loop", "pebench")
 
 
@@ -50,21 +56,28 @@ class Workload:
     """A model, its input and the length of a block."""
 
     name: str
-    text: bool  # a causal language model; else an image classifier
+    kind: str  # "image": a classifier of images; "text": one of padded texts; "lm": a causal language model
     depth: int
     width: int
     heads: int
     batch: int
-    size: int  # context in tokens, or the image's side in pixels
-    outputs: int  # vocabulary or classes
+    size: int  # length in tokens, or the image's side in pixels
+    outputs: int  # the language model's vocabulary, or classes
     steps: int  # timed steps of a block on a CPU
+    words: int = 0  # vocabulary of the padded texts
+
+    @property
+    def vocabulary(self) -> int:
+        """Tokens there are."""
+        return self.words or self.outputs
 
 
 WORKLOADS = (
-    Workload("W1", False, depth=6, width=192, heads=3, batch=128, size=32, outputs=10, steps=4),
-    Workload("W1s", False, depth=4, width=96, heads=3, batch=128, size=32, outputs=10, steps=16),
-    Workload("W2", True, depth=6, width=384, heads=6, batch=8, size=256, outputs=65, steps=4),
-    Workload("W2c", True, depth=4, width=128, heads=4, batch=12, size=64, outputs=65, steps=100),
+    Workload("W1", "image", depth=6, width=192, heads=3, batch=128, size=32, outputs=10, steps=4),
+    Workload("W1s", "image", depth=4, width=96, heads=3, batch=128, size=32, outputs=10, steps=16),
+    Workload("W2", "lm", depth=6, width=384, heads=6, batch=8, size=256, outputs=65, steps=4),
+    Workload("W2c", "lm", depth=4, width=128, heads=4, batch=12, size=64, outputs=65, steps=100),
+    Workload("W3", "text", depth=4, width=128, heads=4, batch=64, size=128, outputs=2, steps=8, words=16_384),
 )
 
 
@@ -77,12 +90,12 @@ class PlainBlock(nn.Module):
         self.norm1, self.qkv, self.out = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.norm2, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(B, L, D) to (B, L, D)."""
         batch, length, width = x.shape
         parts = self.qkv(self.norm1(x)).split(width, dim=2)
         q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in parts)
-        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=self.causal)
         x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
@@ -93,26 +106,42 @@ class PlainTransformer(nn.Module):
     def __init__(self, work: Workload) -> None:
         super().__init__()
         self.work = work
-        self.blocks = nn.ModuleList(PlainBlock(work.width, work.heads, work.text) for _ in range(work.depth))
+        causal, side, half = work.kind == "lm", work.size // PATCH, work.width // 2
+        self.blocks = nn.ModuleList(PlainBlock(work.width, work.heads, causal) for _ in range(work.depth))
         self.norm = nn.LayerNorm(work.width)
-        self.input = nn.Embedding(work.outputs, work.width) if work.text else nn.Linear(CHANNELS * PATCH**2, work.width)
+        image = work.kind == "image"
+        self.input = nn.Linear(CHANNELS * PATCH**2, work.width) if image else nn.Embedding(work.vocabulary, work.width)
         self.head = nn.Linear(work.width, work.outputs)
-        side, half = work.size // PATCH, work.width // 2
-        index = torch.arange(work.size if work.text else side**2)
+        index = torch.arange(side**2 if image else work.size)
         grid = torch.cat((sinusoid(index // side, half), sinusoid(index % side, half)), dim=1)
-        self.register_buffer("position", sinusoid(index, work.width) if work.text else grid)
+        self.register_buffer("position", grid if image else sinusoid(index, work.width))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Tokens (B, L) to logits (B, L, V), or images (B, C, S, S) to logits (B, V)."""
-        x = self.input(x if self.work.text else F.unfold(x, PATCH, stride=PATCH).transpose(1, 2)) + self.position
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Tokens (B, L) to logits (B, L, V); images (B, C, S, S), or tokens with lengths (B,), to logits (B, V)."""
+        valid = None if lengths is None else valid_tokens(x, lengths)
+        x = self.input(F.unfold(x, PATCH, stride=PATCH).transpose(1, 2) if self.work.kind == "image" else x)
+        x = x + self.position
         for block in self.blocks:
-            x = block(x)
+            x = block(x, None if valid is None else valid[:, None, None, :])
         x = self.norm(x)
-        return self.head(x if self.work.text else x.mean(dim=1))
+        return self.head(x if self.work.kind == "lm" else mean_of(x, valid))
 
-    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def loss(self, batch: Tensors) -> Tensor:
         """Mean cross-entropy."""
-        return F.cross_entropy(self(batch[0]).flatten(0, -2), batch[1].flatten())
+        return F.cross_entropy(self(*batch[:-1]).flatten(0, -2), batch[-1].flatten())
+
+
+def valid_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:
+    """(B, L): False at padding."""
+    return torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+
+
+def mean_of(x: Tensor, valid: Tensor | None) -> Tensor:
+    """(B, L, D) to (B, D), without what is padding."""
+    if valid is None:
+        return x.mean(dim=1)
+    weights = valid.unsqueeze(-1).to(x.dtype)
+    return (x * weights).sum(dim=1) / weights.sum(dim=1)
 
 
 def sinusoid(at: Tensor, width: int) -> Tensor:
@@ -124,9 +153,158 @@ def sinusoid(at: Tensor, width: int) -> Tensor:
 def make_module(work: Workload) -> SequenceModule:
     """The same model by pebench."""
     shape: dict[str, Any] = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
-    if work.text:
+    if work.kind == "lm":
         return LanguageModel("add", vocab_size=work.outputs, max_len=work.size, **shape)
+    if work.kind == "text":
+        sizes = {"vocab_size": work.words, "max_len": work.size, "num_classes": work.outputs}
+        return TextClassifier("add", **sizes, **shape)
     return ViT("add", image_size=work.size, patch_size=PATCH, channels=CHANNELS, **shape)
+
+
+class Peer(nn.Module):
+    """A model of another library, trained on the same batches.
+
+    Args:
+        model: The model.
+        logits: What makes logits of the model and a batch's inputs.
+    """
+
+    def __init__(self, model: nn.Module, logits: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.model, self.logits = model, logits
+
+    def loss(self, batch: Tensors) -> Tensor:
+        """Mean cross-entropy."""
+        return F.cross_entropy(self.logits(self.model, *batch[:-1]).flatten(0, -2), batch[-1].flatten())
+
+
+class TorchEncoder(nn.Module):
+    """`torch.nn.TransformerEncoder` with an input and an output layer."""
+
+    def __init__(self, work: Workload) -> None:
+        super().__init__()
+        self.work = work
+        layer = nn.TransformerEncoderLayer(
+            work.width, work.heads, 4 * work.width, 0.0, "gelu", batch_first=True, norm_first=True
+        )
+        self.blocks = nn.TransformerEncoder(layer, work.depth, nn.LayerNorm(work.width), enable_nested_tensor=False)
+        image = work.kind == "image"
+        self.input = nn.Linear(CHANNELS * PATCH**2, work.width) if image else nn.Embedding(work.vocabulary, work.width)
+        self.head = nn.Linear(work.width, work.outputs)
+        positions = (work.size // PATCH) ** 2 if image else work.size
+        self.position = nn.Parameter(torch.randn(positions, work.width))
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """As `PlainTransformer.forward`."""
+        valid, causal = None if lengths is None else valid_tokens(x, lengths), self.work.kind == "lm"
+        x = self.input(F.unfold(x, PATCH, stride=PATCH).transpose(1, 2) if self.work.kind == "image" else x)
+        mask = nn.Transformer.generate_square_subsequent_mask(self.work.size, device=x.device) if causal else None
+        hidden = None if valid is None else ~valid
+        x = self.blocks(x + self.position, mask=mask, src_key_padding_mask=hidden, is_causal=causal)
+        return self.head(x if causal else mean_of(x, valid))
+
+
+def peers(work: Workload) -> dict[str, nn.Module]:
+    """The models of those libraries that are installed, by name."""
+    found: dict[str, nn.Module] = {}
+    for name, make in {**PEERS[work.kind], "torch.nn.TransformerEncoder": torch_encoder}.items():
+        with contextlib.suppress(ModuleNotFoundError):
+            found[name] = make(work)
+    return found
+
+
+def torch_encoder(work: Workload) -> Peer:
+    """PyTorch's own."""
+    return Peer(TorchEncoder(work), lambda model, *inputs: model(*inputs))
+
+
+def timm_vit(work: Workload) -> Peer:
+    """With mean pooling instead of a class token."""
+    vit = importlib.import_module("timm.models.vision_transformer").VisionTransformer
+    shape = {"img_size": work.size, "patch_size": PATCH, "in_chans": CHANNELS, "num_classes": work.outputs}
+    sizes = {"embed_dim": work.width, "depth": work.depth, "num_heads": work.heads}
+    return Peer(vit(**shape, **sizes, class_token=False, global_pool="avg"), lambda model, images: model(images))
+
+
+def vit_pytorch(work: Workload) -> Peer:
+    """Its SimpleViT: fixed sinusoids and mean pooling, as ours."""
+    vit = importlib.import_module("vit_pytorch").SimpleViT
+    shape = {"image_size": work.size, "patch_size": PATCH, "channels": CHANNELS, "num_classes": work.outputs}
+    sizes = {"dim": work.width, "depth": work.depth, "heads": work.heads, "mlp_dim": 4 * work.width}
+    return Peer(vit(**shape, **sizes, dim_head=work.width // work.heads), lambda model, images: model(images))
+
+
+def hf_vit(work: Workload) -> Peer:
+    """With its class token."""
+    hf = importlib.import_module("transformers")
+    shape = {"image_size": work.size, "patch_size": PATCH, "num_channels": CHANNELS, "num_labels": work.outputs}
+    model = hf.ViTForImageClassification(hf.ViTConfig(**shape, **hf_sizes(work)))
+    return Peer(model, lambda model, images: model(pixel_values=images).logits)
+
+
+def hf_sizes(work: Workload) -> dict[str, Any]:
+    """Sizes as transformers' encoders name them."""
+    layers = {"num_hidden_layers": work.depth, "num_attention_heads": work.heads}
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return {"hidden_size": work.width, "intermediate_size": 4 * work.width, **layers, **dropout}
+
+
+def hf_gpt2(work: Workload) -> Peer:
+    """GPT-2."""
+    hf = importlib.import_module("transformers")
+    sizes = {"n_embd": work.width, "n_layer": work.depth, "n_head": work.heads, "n_positions": work.size}
+    dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
+    model = hf.GPT2LMHeadModel(hf.GPT2Config(vocab_size=work.outputs, **sizes, **dropout, use_cache=False))
+    return Peer(model, lambda model, tokens: model(input_ids=tokens).logits)
+
+
+def hf_bert(work: Workload) -> Peer:
+    """BERT with its pooler."""
+    hf = importlib.import_module("transformers")
+    shape = {"vocab_size": work.words, "max_position_embeddings": work.size, "num_labels": work.outputs}
+    model = hf.BertForSequenceClassification(hf.BertConfig(**shape, **hf_sizes(work)))
+
+    def logits(model: nn.Module, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return model(input_ids=tokens, attention_mask=valid_tokens(tokens, lengths).long()).logits
+
+    return Peer(model, logits)
+
+
+def x_transformers(work: Workload, **options: Any) -> Peer:
+    """Its decoder or encoder, with flash attention."""
+    x = importlib.import_module("x_transformers")
+    kind = x.Decoder if work.kind == "lm" else x.Encoder
+    sizes = {"dim": work.width, "depth": work.depth, "heads": work.heads, "attn_dim_head": work.width // work.heads}
+    layers = kind(**sizes, attn_flash=True, **options)
+    if work.kind == "image":
+        shape = {"image_size": work.size, "patch_size": PATCH, "channels": CHANNELS, "num_classes": work.outputs}
+        return Peer(x.ViTransformerWrapper(**shape, attn_layers=layers), lambda model, images: model(images))
+    model = x.TransformerWrapper(num_tokens=work.vocabulary, max_seq_len=work.size, attn_layers=layers)
+    if work.kind == "lm":
+        return Peer(model, lambda model, tokens: model(tokens))
+    head = nn.Linear(work.width, work.outputs)
+
+    def logits(both: nn.ModuleList, tokens: Tensor, lengths: Tensor) -> Tensor:
+        valid = valid_tokens(tokens, lengths)
+        return both[1](mean_of(both[0](tokens, mask=valid, return_embeddings=True), valid))
+
+    return Peer(nn.ModuleList([model, head]), logits)
+
+
+PEERS: dict[str, dict[str, Callable[[Workload], Peer]]] = {
+    "image": {
+        "timm VisionTransformer": timm_vit,
+        "vit-pytorch SimpleViT": vit_pytorch,
+        "transformers ViT": hf_vit,
+        "x-transformers": x_transformers,
+    },
+    "lm": {
+        "transformers GPT-2": hf_gpt2,
+        "x-transformers": x_transformers,
+        "x-transformers, rotary": functools.partial(x_transformers, rotary_pos_emb=True),
+    },
+    "text": {"transformers BERT": hf_bert, "x-transformers": x_transformers},
+}
 
 
 def disagreement(work: Workload) -> float:
@@ -138,29 +316,32 @@ def disagreement(work: Workload) -> float:
     with torch.no_grad():
         for ours, theirs in zip(module.parameters(), plain.parameters(), strict=True):  # in the same order
             theirs.copy_(ours.add_(torch.randn_like(ours), alpha=0.05))  # what starts at 0 must count too
-        if work.text:
+        if work.kind != "image":
             plain.input.weight *= work.width**0.5  # pebench scales its token table on use
-        inputs = take(work, make_tensors(work, work.batch), torch.device("cpu"))[0][:2]
-        return float((plain(inputs) - module(inputs)).abs().max())
+        inputs = [part[:2] for part in take(work, make_tensors(work, work.batch), torch.device("cpu"))[:-1]]
+        return float((plain(*inputs) - module(*inputs)).abs().max())
 
 
 def make_tensors(work: Workload, examples: int) -> Tensors:
-    """A running text, or images and labels; random."""
+    """A running text; images and labels; or padded texts, at least half full, with lengths and labels. Random."""
     random = torch.Generator().manual_seed(0)
-    if work.text:
+    if work.kind == "lm":
         return (torch.randint(work.outputs, (examples + work.size,), generator=random),)
-    images = torch.randn(examples, CHANNELS, work.size, work.size, generator=random)
-    return images, torch.randint(work.outputs, (examples,), generator=random)
+    labels = torch.randint(work.outputs, (examples,), generator=random)
+    if work.kind == "text":
+        lengths = torch.randint(work.size // 2, work.size + 1, (examples,), generator=random)
+        return torch.randint(work.words, (examples, work.size), generator=random), lengths, labels
+    return torch.randn(examples, CHANNELS, work.size, work.size, generator=random), labels
 
 
-def take(work: Workload, tensors: Tensors, device: torch.device) -> tuple[Tensor, Tensor]:
+def take(work: Workload, tensors: Tensors, device: torch.device) -> Tensors:
     """A random batch, as a hand-written loop gathers it."""
-    if work.text:
+    if work.kind == "lm":
         start = torch.randint(len(tensors[0]) - work.size, (work.batch, 1), device=device)
         window = tensors[0][start + torch.arange(work.size + 1, device=device)]
         return window[:, :-1], window[:, 1:]
     index = torch.randint(len(tensors[0]), (work.batch,), device=device)
-    return tensors[0][index], tensors[1][index]
+    return tuple(tensor[index] for tensor in tensors)
 
 
 def now(device: torch.device) -> float:
@@ -208,7 +389,7 @@ class Clock(Callback):
 def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], device: torch.device) -> float:
     """Seconds per step of a fit as `pebench.runner` makes it."""
     train = TrainConfig(max_steps=max(RUN_STEPS, WARM_UP + work.steps), batch_size=work.batch, evaluations=1)
-    config = RunConfig("lm-shakespeare" if work.text else "vit-cifar10", "add", train=train)
+    config = RunConfig(TASKS[work.kind], "add", train=train)
     clock = Clock(work.steps)
     batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as name:
@@ -220,10 +401,10 @@ def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], dev
     return clock.seconds / work.steps
 
 
-def measure(work: Workload, rounds: int, device: torch.device) -> dict[str, list[float]]:
+def measure(work: Workload, rounds: int, device: torch.device, others: bool) -> dict[str, list[float]]:
     """Seconds per step of every arm in every round."""
     tensors = make_tensors(work, min(45_000, work.batch * max(64, 2 * work.steps)))  # CIFAR-10 has 45,000
-    data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.text else Rows(*tensors)
+    data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else Rows(*tensors)
     there = tuple(tensor.to(device) for tensor in tensors)
     plain, module = PlainTransformer(work).to(device), make_module(work).to(device)
     arms: dict[str, Callable[[], float]] = {
@@ -231,18 +412,43 @@ def measure(work: Workload, rounds: int, device: torch.device) -> dict[str, list
         ARMS[1]: lambda: time_loop(work, module, there, device),
         ARMS[2]: lambda: time_pebench(work, make_module(work), data, device),
     }
+    for name, model in (peers(work) if others else {}).items():
+        arms[name] = functools.partial(time_loop, work, model.to(device), there, device)
     seconds: dict[str, list[float]] = {arm: [] for arm in arms}
     for arm, block in [*arms.items()] * rounds:
         seconds[arm].append(block())
     return seconds
 
 
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """Median of the ratios within each round, with the smallest and the largest."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+
+
+def peer_heading() -> str:
+    """What stands above the rows of peers: versions and the table's head."""
+    versions = []
+    for name in PEER_PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions.append(f"{name} {metadata.version(name)}")
+    return (
+        f"The same sizes in other libraries ({', '.join(versions) or 'none installed'}), their defaults but for "
+        "dropout (none), in the hand-written loop; seconds over those of pebench:\n\n"
+        "| workload | model | model / pebench |\n|---|---|---|"
+    )
+
+
+def peer_rows(work: Workload, seconds: dict[str, list[float]]) -> list[str]:
+    """A line of the second table for every peer."""
+    names = [arm for arm in seconds if arm not in ARMS]
+    return [f"| {work.name} | {name} | {ratio(seconds[name], seconds[ARMS[2]])} |" for name in names]
+
+
 def row(work: Workload, seconds: dict[str, list[float]]) -> str:
     """One line of the table."""
     cells = [work.name, str(work.steps), *(f"{statistics.median(seconds[arm]):.4f}" for arm in ARMS)]
-    for arm in ARMS[1:]:
-        ratios = [ours / theirs for ours, theirs in zip(seconds[arm], seconds[ARMS[0]], strict=True)]
-        cells.append(f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+    cells += [ratio(seconds[arm], seconds[ARMS[0]]) for arm in ARMS[1:]]
     return f"| {' | '.join(cells)} |"
 
 
@@ -270,6 +476,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="timed steps of a block; by default a few seconds' worth")
     parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument(
+        "--peers", action="store_true", help="time other libraries too: timm, vit-pytorch, x-transformers, transformers"
+    )
     parser.add_argument("--output", type=Path, help="Markdown file for the table")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
     return parser.parse_args(arguments)
@@ -281,7 +490,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
-    lines = [heading(arguments, options.rounds, device)]
+    lines, others = [heading(arguments, options.rounds, device)], []
     print(lines[0])
     for work in [work for work in WORKLOADS if work.name in options.workloads]:
         work = replace(work, steps=options.steps or (work.steps if device.type == "cpu" else CUDA_STEPS))
@@ -289,8 +498,14 @@ def main(arguments: Sequence[str]) -> None:
             work = replace(work, depth=1, width=16, heads=2, batch=4, size=8, steps=2)
         if not disagreement(work) <= 1e-4:  # nor NaN
             raise RuntimeError(f"{work.name}: the two models do not compute the same")
-        lines.append(row(work, measure(work, options.rounds, device)))
+        seconds = measure(work, options.rounds, device, options.peers)
+        lines.append(row(work, seconds))
+        others += peer_rows(work, seconds)
         print(lines[-1], flush=True)
+    if others:
+        second = ["", peer_heading(), *others]
+        lines += second
+        print("\n".join(second))
     if options.output:
         options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -16,7 +16,7 @@ def throughput() -> dict:
     return runpy.run_path(str(FILE), run_name="throughput")
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(5))
 def test_the_hand_written_model_is_the_same_model(throughput, number):
     work = replace(throughput["WORKLOADS"][number], depth=2, batch=2)
     assert throughput["disagreement"](work) < 1e-4
@@ -44,6 +44,20 @@ def test_both_loops_train_and_the_table_is_written(throughput, tmp_path, capsys)
     for cell in cells[5:]:
         middle, least, _, most = cell.replace("(", "").replace(")", "").split()
         assert float(least) <= float(middle) <= float(most)
+
+
+@pytest.mark.parametrize("number", [0, 2, 4], ids=["image", "lm", "text"])
+def test_peers_train_on_the_same_batches(throughput, number):
+    """Those that are installed; PyTorch's own always is."""
+    work = replace(
+        throughput["WORKLOADS"][number], depth=1, width=16, heads=2, batch=4, size=8, words=50 * (number == 4)
+    )
+    found = throughput["peers"](work)
+    assert "torch.nn.TransformerEncoder" in found
+    batch = throughput["take"](work, throughput["make_tensors"](work, 8), torch.device("cpu"))
+    for name, model in found.items():
+        assert model.loss(batch).isfinite(), name
+        model.loss(batch).backward()
 
 
 def test_it_is_no_suite():
