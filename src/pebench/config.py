@@ -175,7 +175,8 @@ class RunConfig:
     @property
     def directory(self) -> str:
         """Where its record lies under the output folder: task/encoding/seed-key."""
-        return f"{self.task}/{self.encoding}/{'select-' * (self.stage == 'select')}seed{self.seed}-{self.key}"
+        encoding = self.encoding.replace(":", ".")  # of module:Class; not all systems and shells take it
+        return f"{self.task}/{encoding}/{'select-' * (self.stage == 'select')}seed{self.seed}-{self.key}"
 
 
 def _digest(text: str) -> str:
@@ -193,6 +194,8 @@ class Options:
         threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
         time_limit_s: Wall-clock time after which a run is ended and counted as failed, in seconds.
         devices: Devices (or processes, on CPUs) of one run, which share its batches by Lightning's DDP.
+        folders: To search for modules of encodings, too.
+        modules: That register encodings.
     """
 
     out: Path
@@ -201,6 +204,8 @@ class Options:
     threads: int | None = None
     time_limit_s: float | None = None
     devices: int = 1
+    folders: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
 
 
 def check(config: RunConfig) -> None:

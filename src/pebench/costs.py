@@ -2,10 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pebench.config import RunConfig
 from pebench.errors import UserError
 from pebench.tasks import find_task
+
+if TYPE_CHECKING:
+    from pebench.encodings.base import PositionalEncoding
 
 TOLERANCE = 0.01
 """How far apart the costs of runs may be that count as matched, as a share."""
@@ -40,22 +44,25 @@ def cost(config: RunConfig) -> Cost:
     """
     import torch
 
-    from pebench.encodings.base import EncodingSpec, build_encoding, grid_positions
+    from pebench.encodings.base import EncodingSpec, build_encoding
+    from pebench.encodings.checks import blame, undrawable
 
     task, model = find_task(config.task), config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
     try:
         with torch.random.fork_rng(devices=[]):
             encoding = build_encoding(config.encoding, spec, config.encoding_args)
-        with torch.no_grad():
-            d = encoding.model_width
-            head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
-            state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
-            width = encoding.query_key(head, head, x, state, 0)[0].shape[-1]
-    except ValueError as error:
-        raise UserError(f"{config.task} with {config.encoding}: {error}") from error
+        d, content = encoding.model_width, encoding.content_width
+    except UserError:
+        raise
+    except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
+        reason = str(error) if isinstance(error, ValueError) else blame(error)
+        raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
+    if problem := undrawable(encoding):
+        raise UserError(f"{config.task} with {config.encoding}: {problem}.")
+    width, extra = _of_hooks(encoding)
     own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
-    length, layers, content = spec.max_len, model.num_layers, encoding.content_width
+    length, layers = spec.max_len, model.num_layers
     d_ff = model.d_ff or 4 * model.d_model
     classes = task.num_classes or config.data.vocab_size or 0
     outputs = length if task.causal else 1
@@ -64,8 +71,28 @@ def cost(config: RunConfig) -> Cost:
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
     attention = length**2 * spec.num_heads * (width + d // spec.num_heads)
     forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
-    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + encoding.flops(length)
+    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + extra
     return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
+
+
+def _of_hooks(encoding: "PositionalEncoding") -> tuple[int, int]:
+    """Width of a query as the hooks make it, and operations in them.
+
+    A hook that fails here will fail in its runs, whose records say so; it must not keep the others from theirs.
+    """
+    import torch
+
+    from pebench.encodings.base import grid_positions
+
+    spec, d = encoding.spec, encoding.model_width
+    head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
+    try:
+        with torch.no_grad():
+            state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
+            width = encoding.query_key(head, head, x, state, 0)[0].shape[-1]
+        return int(width), int(encoding.flops(spec.max_len))
+    except Exception:
+        return d // spec.num_heads, 0
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:

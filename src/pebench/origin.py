@@ -2,9 +2,12 @@
 
 import json
 import shlex
+from collections.abc import Iterable
 from typing import Any
 
+from pebench import registry
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING
+from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
 from pebench.tables import Row, Table
 
@@ -73,6 +76,8 @@ def provenance(table: Table) -> dict[str, list[str]]:
         found[name] = {record.environment.get(name) for record in records}
     found["data"] = {record.dataset.get("fingerprint") for record in records}
     found["sizes"] = {_sizes(record) for record in records}
+    if plugins := _plugins(records):
+        found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
 
 
@@ -81,9 +86,50 @@ def _sizes(record: Record) -> str | None:
     return ", ".join(f"{split} {sizes[split]:,}" for split in ("train", "val", "test") if split in sizes) or None
 
 
+def _plugins(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
+    """Name and origin of every encoding that was not one of ours, as each record has it."""
+    return [item for record in records for item in record.environment.get("plugins", {}).items()]
+
+
+def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Each plug-in's name to the different sources that it had, as their SHA-256."""
+    found: dict[str, list[str]] = {}
+    for name, facts in _plugins(records):
+        found.setdefault(name, []).append(facts.get("sha256", "unknown"))
+    return {name: sorted(set(sources)) for name, sources in found.items()}
+
+
+def changed_plugins(records: Iterable[Record]) -> list[str]:
+    """Which plug-ins have changed since their runs were done, in words.
+
+    Args:
+        records: Of these runs, which are kept.
+    """
+    told = []
+    for name, sources in _sources(records).items():
+        now = registry.source_now(name)
+        if now and set(sources) - {now, "unknown"}:
+            told.append(
+                f"encoding {name!r} has changed since runs here were done with it: its source was "
+                f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; another "
+                "--out does them again."
+            )
+    return told
+
+
+def _mixed_sources(records: Iterable[Record]) -> list[str]:
+    """Which plug-ins were not the same in all their runs, in words."""
+    return [
+        f"Runs of {name} were not made with the same source of it: {', '.join(s[:SHORT] for s in sources)}."
+        for name, sources in _sources(records).items()
+        if len(sources) > 1
+    ]
+
+
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
-    origin, found = provenance(table), [f"Not matched: {text}." for text in table.unmatched]
+    records, origin = table.records, provenance(table)
+    found = [f"Not matched: {text}." for text in table.unmatched]
     if table.config.selected and not table.trials:
         found.append("The runs that selected settings are not among these records.")
     for name, values in table.grid.items():
@@ -96,6 +142,7 @@ def warnings(table: Table) -> list[str]:
         found.append("Rows were not measured with the same code.")
     if any(len(origin[name]) > 1 for name in ("device", "threads")):
         found.append("Rows were not measured on the same device: throughput and memory do not compare.")
+    found += _mixed_sources([*records, *(record for trial in table.trials for record in trial.records)])
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")

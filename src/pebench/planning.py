@@ -99,10 +99,10 @@ def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
     folders: dict[str, set[str]] = {}
     found = []
     for config in plan:
-        parent = f"{config.task}/{config.encoding}"
+        parent, _, name = config.directory.rpartition("/")
         if parent not in folders:
             folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
-        known = folders[parent] and config.directory.rpartition("/")[2] in folders[parent]
+        known = folders[parent] and name in folders[parent]
         found.append(folder_state(out / config.directory) if known else "to do")
     return found
 
@@ -159,7 +159,7 @@ def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
 
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
     """A few finished runs of each task and encoding of the plan, with their folders."""
-    for parent in sorted({f"{config.task}/{config.encoding}" for config in plan}):
+    for parent in sorted({config.directory.rpartition("/")[0] for config in plan}):
         finished = (path.parent for path in (out / parent).glob(f"*/{FILE_NAME}"))
         for folder in itertools.islice(finished, SAMPLE):
             if (record := read_record(folder)) and record.ok:

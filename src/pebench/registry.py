@@ -1,51 +1,66 @@
-"""Names of encodings, read from the source files without importing them (or torch).
+"""Names of encodings: ours, registered ones, those of installed packages, and classes in modules.
 
-An encoding is a class decorated with ``@register("name")`` in a file of `pebench.encodings`. Listing,
-checking a name and checking an option happen here, in milliseconds; `load_encoding` imports the one file.
+Ours are classes decorated with ``@register("name")`` in a file of `pebench.encodings`. Listing, checking
+a name and checking an option happen here, in milliseconds, from source files alone (see `pebench.cards`);
+`load_encoding` imports the one file.
 """
 
 import ast
 import functools
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pebench import plugins
+from pebench.cards import EncodingCard, card_of, find_source, read_card
 from pebench.errors import UserError, unknown_name
+from pebench.plugins import Plugin
 
 T = TypeVar("T", bound=type)
-_loaded: dict[str, type] = {}
-
-
-@dataclass(frozen=True)
-class EncodingCard:
-    """What can be said of an encoding without running it.
-
-    Args:
-        name: The name after ``--pe``.
-        summary: First line of the class's docstring.
-        module: Where it is defined.
-        options: Keyword options of its constructor with their defaults.
-        types: Their types; ``None`` is allowed where it is the default.
-    """
-
-    name: str
-    summary: str
-    module: str
-    options: Mapping[str, Any]
-    types: Mapping[str, type]
+_registered: dict[str, type] = {}
+_plugins: dict[Plugin, type] = {}
+_origins: dict[type, dict[str, str]] = {}
+_MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
 
 
 def register(name: str) -> Callable[[T], T]:
-    """Class decorator that makes an encoding known as `name`."""
+    """Class decorator that makes an encoding known as `name` in this process.
+
+    Processes of runs find the class in its module, or by importing the script again that asked for them.
+
+    Args:
+        name: Of letters, digits and ``. _ -``.
+
+    Raises:
+        UserError: If it cannot be a name, or is that of another encoding.
+    """
 
     def decorate(cls: T) -> T:
-        _loaded[name] = cls
+        if not _is_ours(cls):
+            _check_name(name, cls)
+        _registered[name] = cls
         cls.name = name  # type: ignore[attr-defined]
         return cls
 
     return decorate
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("pebench.encodings.")
+
+
+def _check_name(name: str, cls: type) -> None:
+    if not plugins.NAME.fullmatch(name):
+        raise UserError(f"expected a name of letters, digits and . _ - for an encoding, got {name!r}.")
+    if name in encoding_cards():
+        raise UserError(f"encoding {name!r} is one of pebench's own; register {cls.__name__} by another name.")
+    known = _registered.get(name, cls)
+    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):  # defined anew, in a notebook
+        where = f"{known.__module__}:{known.__qualname__}"
+        raise UserError(f"encoding {name!r} is {where} already; register {cls.__name__} by another name.")
 
 
 @functools.cache
@@ -55,8 +70,7 @@ def encoding_cards() -> dict[str, EncodingCard]:
     for path in sorted((Path(__file__).parent / "encodings").glob("[a-z]*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and (name := _registered_name(node)):
-                summary = (ast.get_docstring(node) or "").split("\n")[0].rstrip(".")
-                found[name] = EncodingCard(name, summary, f"pebench.encodings.{path.stem}", *_options(node))
+                found[name] = read_card(name, f"pebench.encodings.{path.stem}", node.name)
     return dict(sorted(found.items()))
 
 
@@ -67,17 +81,41 @@ def _registered_name(node: ast.ClassDef) -> str | None:
     return None
 
 
-def _options(node: ast.ClassDef) -> tuple[dict[str, Any], dict[str, type]]:
-    """Keyword-only arguments of ``__init__``: their default values, and their types."""
-    for item in node.body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            pairs = list(zip(item.args.kwonlyargs, item.args.kw_defaults, strict=True))
-            defaults = {a.arg: ast.literal_eval(default) for a, default in pairs if default is not None}
-            return defaults, {a.arg: _TYPES[ast.unparse(a.annotation).split(" ")[0]] for a, _ in pairs if a.annotation}
-    return {}, {}
+def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
+    """Encodings that are registered here or offered by installed packages, and what is wrong with others of those."""
+    names = [name for name, cls in _registered.items() if not _is_ours(cls)]
+    found, problems = {name: card_of(name, _registered[name]) for name in names}, list(plugins.offered()[1].values())
+    for name in plugins.offered()[0]:
+        try:
+            found[name] = encoding_card(name)
+            if name in encoding_cards():
+                raise UserError(clash(name))
+        except UserError as error:
+            problems.append(str(error))
+    return {name: card for name, card in sorted(found.items()) if name not in encoding_cards()}, problems
 
 
-_TYPES = {"int": int, "float": float, "str": str, "bool": bool}
+def clash(name: str) -> str:
+    """That an installed package offers an encoding by the name of one of ours; nothing if none does."""
+    plugin = plugins.offered()[0].get(name) if name in encoding_cards() else None
+    return f"{plugin} has the name of one of pebench's own, which is used: {plugin.place} is not." if plugin else ""
+
+
+def find_plugin(name: str) -> Plugin | None:
+    """Where the encoding called `name` is, unless it is one of ours or was registered in this process.
+
+    Raises:
+        UserError: If a package offers it, but not as it should.
+    """
+    if name in encoding_cards():
+        return None
+    found, problems = plugins.offered()
+    if name in problems:
+        raise UserError(problems[name])
+    plugin, cls = plugins.at_place(name) or found.get(name), _registered.get(name)
+    if plugin and cls and plugin.module.split(".")[0] != cls.__module__.split(".")[0]:
+        return None  # not by the package that offers it
+    return plugin
 
 
 def encoding_card(name: str) -> EncodingCard:
@@ -86,20 +124,87 @@ def encoding_card(name: str) -> EncodingCard:
     Raises:
         UserError: Where there is none, with the nearest name.
     """
-    if name not in encoding_cards():
-        raise unknown_name("encoding", name, encoding_cards())
-    return encoding_cards()[name]
+    if name in encoding_cards():
+        return encoding_cards()[name]
+    if plugin := find_plugin(name):
+        return plugins.card(plugin)
+    if name in _registered:
+        return card_of(name, _registered[name])
+    raise unknown_name("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
 
 
 def load_encoding(name: str) -> type:
     """The class of the encoding called `name`; imports its file.
 
     Raises:
-        UserError: Where there is none.
+        UserError: Where there is none, or importing it fails.
     """
-    if name not in _loaded:
-        importlib.import_module(encoding_card(name).module)
-    return _loaded[name]
+    if name in encoding_cards() and name not in _registered:
+        importlib.import_module(encoding_cards()[name].module)
+    if plugin := find_plugin(name):
+        if plugin not in _plugins:
+            facts = plugins.origin(plugin)  # before the import: the source may change later
+            _plugins[plugin] = plugins.load(plugin)
+            _origins[_plugins[plugin]] = facts
+        return _plugins[plugin]
+    encoding_card(name)
+    cls = _registered[name]
+    if not _is_ours(cls) and cls not in _origins:
+        place = f"{cls.__module__}:{cls.__qualname__}"
+        _origins[cls] = {"place": place, "sha256": plugins.digest(_source(cls))}
+    return cls
+
+
+def source_now(name: str) -> str | None:
+    """The SHA-256 of the source of the plug-in called `name`, as it is now; None if it is not here."""
+    try:
+        plugin = find_plugin(name)
+    except UserError:
+        return None
+    cls = _registered.get(name)
+    source = find_source(plugin.module) if plugin else _source(cls) if cls else None
+    return plugins.digest(source) if source else None
+
+
+def _source(cls: type) -> Path | None:
+    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or find_source(cls.__module__)
+    return Path(origin) if origin else None
+
+
+def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What another process needs to know the encodings that this one does: folders, and modules to import."""
+    modules = {cls.__module__ for cls in _registered.values() if not _is_ours(cls) and cls.__module__ not in _MAIN}
+    folders = {plugins.folder_of(module) for module in modules} | plugins.used_folders
+    return tuple(sorted(filter(None, folders))), tuple(sorted(modules))
+
+
+def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
+    """Know the encodings that another process does; see `needs`.
+
+    Raises:
+        UserError: If a module cannot be imported.
+    """
+    plugins.add_paths(folders)
+    for module in modules:
+        plugins.import_module(module, f"what registers encodings, {module}")
+
+
+def stays_here(words: Iterable[str], script: bool) -> str:
+    """The encoding, if any, that no other process will know, since what registered it is no module.
+
+    Args:
+        words: Names of encodings, and options that may name others.
+        script: Whether those processes import the script again that started this one, as multiprocessing's do.
+    """
+    if script and getattr(sys.modules["__main__"], "__file__", None):
+        return ""
+    here = {name for name, cls in _registered.items() if cls.__module__ in _MAIN}
+    return next((name for word in words for name in re.findall(r"[\w.-]+", word) if name in here), "")
+
+
+def origins(classes: Iterable[type]) -> dict[str, dict[str, str]]:
+    """Where those of some classes come from that are not ours, by name: what a record says of them."""
+    return {cls.name: _origins[cls] for cls in classes if cls in _origins}  # type: ignore[attr-defined]
 
 
 def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:

@@ -142,15 +142,17 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _origin(table: Table) -> list[str]:
-    """Provenance in four lines; where rows differ, every value is listed."""
+    """Provenance in four lines, or five; where rows differ, every value is listed."""
     found = {name: " / ".join(values) for name, values in provenance(table).items()}
     data = " / ".join(fingerprint[:12] for fingerprint in provenance(table)["data"])
     versions = ", ".join(f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit"))
+    plugins = [f"Plug-ins: {found['plug-ins']}"] if "plug-ins" in found else []
     machine = f"{found['device']}, threads {found['threads']}, precision {found['precision']}"
     seconds = round(table.wall_time_s)
     return [
         f"Data: SHA-256 {data} ({found['sizes']})",
         f"Versions: {versions}",
+        *plugins,
         f"Device: {machine}, attention {found['attention']}",
         f"Total wall time: {seconds // 3600} h {seconds // 60 % 60:02d} min {seconds % 60:02d} s",
     ]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from pebench import environment
+from pebench import environment, registry
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
@@ -92,6 +92,7 @@ def run(
         torch.set_num_threads(options.threads)
     if config.train.batch_size % options.devices:
         raise UserError(f"train.batch_size must be a multiple of --devices, got {config.train.batch_size}.")
+    registry.adopt(options.folders, options.modules)
     folder = options.out / config.directory
     last = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(last)
@@ -119,7 +120,8 @@ def run(
         duration_s=stopwatch.wall,
         dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
         environment=environment.describe(device, config.train.precision, attention_kernel(config, device))
-        | {"devices": trainer.world_size},
+        | {"devices": trainer.world_size}
+        | described_plugins(module.trunk.encoding),
         started=started.isoformat(timespec="seconds"),
     )
     if trainer.is_global_zero:
@@ -209,6 +211,12 @@ def chosen_metrics(config: RunConfig, tested: Mapping[str, Tensor], curve: list[
     validation = {name: value for name, value in best.items() if name.startswith("val/")}
     test = {name: float(value) for name, value in tested.items() if name.startswith("test/")}
     return {"best_step": best["step"], **validation, **test}
+
+
+def described_plugins(encoding: torch.nn.Module) -> dict[str, Any]:
+    """Where the encodings of a model come from that are not ours, if any."""
+    found = registry.origins(type(part) for part in encoding.modules())
+    return {"plugins": found} if found else {}
 
 
 def count(module: torch.nn.Module) -> int:

@@ -4,7 +4,7 @@ import ast
 import contextlib
 import itertools
 import runpy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
-from pebench.registry import encoding_card, encoding_cards
+from pebench.registry import encoding_card
 from pebench.settings import override
 from pebench.tasks import configure
 
@@ -119,8 +119,7 @@ class Suite:
     def _encoding_settings(self) -> Iterator[str]:
         """What is wrong with the ``encoding.`` settings: one that none of the encodings knows."""
         names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in self.encodings]
-        cards = [encoding_cards()[name] for name in names if name in encoding_cards()]
-        known = {f"encoding.{option}" for card in cards for option in card.options}
+        known = {f"encoding.{option}" for name in names for option in _options(name)}
         for setting in self.settings:
             if setting.startswith("encoding.") and setting not in known:
                 valid = known or {"(none: these encodings have no options)"}
@@ -145,6 +144,13 @@ class Suite:
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 yield f"the values to select {name} from must be a list, got {values!r}."
+
+
+def _options(encoding: str) -> Iterable[str]:
+    """Options of an encoding; none of one that does not exist, which is told elsewhere."""
+    with contextlib.suppress(UserError):
+        return encoding_card(encoding).options
+    return ()
 
 
 @contextlib.contextmanager

@@ -11,12 +11,14 @@ from typing import Any
 
 from rich.console import Console
 
+from pebench import registry
 from pebench.config import TIERS, Options, RunConfig
 from pebench.costs import Cost, check_costs
 from pebench.display import Display, duration_text
 from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
 from pebench.machine import cores, gpus
+from pebench.origin import changed_plugins
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import Record, read_config
 from pebench.settings import parse_settings
@@ -130,6 +132,8 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
     todo = [c for c in plan if (r := known.get(c.key)) is None or (options.retry_failed and not r.ok)]
     failed = sum(not known[c.key].ok for c in plan if c.key in known and c not in todo)
     say(console, what + summary(len(plan), len(todo), failed))
+    for text in [*filter(None, map(registry.clash, {c.encoding: c for c in plan})), *changed_plugins(known.values())]:
+        say(console, text)
     if todo:
         start(todo, options, console, plan)
         known |= load(todo, options.out)
@@ -158,7 +162,9 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     execute = find_executor(options.executor)
     for config in {(config.task, config.data): config for config in todo}.values():
         find_task(config.task).check_available(config.data, options.data_dir)
-    check_costs({config.kind: config for config in todo}.values())
+    kinds = {config.kind: config for config in todo}.values()
+    check_costs(kinds)
+    check_reach(kinds, options.executor)
     cards = gpus() if options.device in ("auto", "cuda") else []
     groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
     local = options.executor in ("local", "sequential")
@@ -170,6 +176,7 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
         options.threads or (max(1, cores() // (jobs * options.devices)) if local and jobs else None),
         options.time_limit,
         options.devices,
+        *registry.needs(),
     )
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -180,6 +187,20 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
 
             prepare(todo, where, display)
         execute(todo, where, resources, display)
+
+
+def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
+    """Refuse encodings that the processes of runs cannot know.
+
+    Raises:
+        UserError: With what to do.
+    """
+    words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
+    if executor != "sequential" and (name := registry.stays_here(words, script=executor == "local")):
+        raise UserError(
+            f"encoding {name!r} was registered by a script or notebook, which runs of --executor {executor} do not "
+            "import: put it into a module and ask for --pe module:Class."
+        )
 
 
 def finish(

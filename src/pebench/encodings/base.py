@@ -78,6 +78,7 @@ class PositionalEncoding(nn.Module):
         relative: Whether a shift of all positions changes nothing.
         isotropic: Whether all axes are one to it: exchanging rows and columns changes nothing.
         mirror_blind: Whether a bidirectional model with it cannot tell a sequence from its mirror image.
+        wraps: Whether it changes others, named in its options, and takes the attributes above and below from them.
         beyond: What it does with positions outside the trained extent: ``goes on``, ``clamps`` them to the
             extent, or ``refuses`` them.
         size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
@@ -91,6 +92,7 @@ class PositionalEncoding(nn.Module):
     relative: bool = False
     isotropic: bool = False
     mirror_blind: bool = False
+    wraps: ClassVar[bool] = False
     beyond: str = "goes on"
     size: ClassVar[str] = "0"
 

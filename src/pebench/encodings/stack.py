@@ -35,6 +35,8 @@ class StackedEncoding(PositionalEncoding):
         tensor([[[0.0000, 4.2426]]])
     """
 
+    wraps = True
+
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
         super().__init__(spec)
         self.first = build_encoding(first, spec)

@@ -16,6 +16,8 @@ class Wrapper(PositionalEncoding):
         inner_spec: The model as the other encoding is to see it.
     """
 
+    wraps = True
+
     def __init__(self, spec: EncodingSpec, of: str, inner_spec: EncodingSpec | None = None) -> None:
         super().__init__(spec)
         self.inner = build_encoding(of, inner_spec or spec)

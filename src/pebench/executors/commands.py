@@ -22,4 +22,9 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
             how += [name, str(value)]
     for config in plan:
         words = ["pebench", "run", "--config", str(write_config(config, options.out)), *how]
-        sys.stdout.write(shlex.join(words) + "\n")
+        sys.stdout.write(_found(options) + shlex.join(words) + "\n")
+
+
+def _found(options: Options) -> str:
+    """What has Python find the modules of encodings, wherever the line is run."""
+    return f'PYTHONPATH={shlex.quote(":".join(options.folders))}:"$PYTHONPATH" ' if options.folders else ""

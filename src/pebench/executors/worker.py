@@ -63,8 +63,8 @@ def work(
             if type(error).__name__ != "InterruptedRunError":
                 with (folder / LOG).open("a", encoding="utf-8") as log:
                     traceback.print_exc(file=log)
-                reason = f"{type(error).__name__}: {error}".splitlines()[0]
-                failed_record(config, options.out, failure_kind(error), reason, time.monotonic() - started)
+                seconds = time.monotonic() - started
+                failed_record(config, options.out, failure_kind(error), failure_reason(error), seconds)
             elif not stop():  # else no record: the run is not over
                 overdue(config, options, time.monotonic() - started)
     return True
@@ -106,6 +106,15 @@ def failure_kind(error: BaseException) -> str:
     if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
         return "out of memory"
     return "diverged" if "divergederror" in text or "`nan` values" in text else "exception"
+
+
+def failure_reason(error: BaseException) -> str:
+    """What happened, in one line, with the encoding whose doing it was, if that can be told."""
+    with contextlib.suppress(ImportError):
+        from pebench.encodings.checks import blame
+
+        return blame(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration_s: float) -> Record:

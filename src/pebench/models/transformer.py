@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import PositionalEncoding, grid_positions
+from pebench.encodings.checks import Checked
 from pebench.layers import Linear
 
 HIDDEN = -1e30
@@ -71,7 +72,7 @@ class SelfAttention(nn.Module):
         self.qkv = Linear(d_model, 3 * d_model)
         self.out = Linear(d_model, d_model, gain)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding, state: Any, padding: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, padding: Tensor | None) -> Tensor:
         """(B, L, D) to (B, L, D); `padding` is (B, 1, 1, L), `HIDDEN` at keys that are none."""
         length, width = x.shape[1:]
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
@@ -111,7 +112,7 @@ class Block(nn.Module):
         self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding, state: Any, padding: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, padding: Tensor | None) -> Tensor:
         """(B, L, D) to (B, L, D)."""
         x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, padding))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
@@ -142,6 +143,7 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(self.d_model)
         self._default_positions: dict[tuple[int, torch.device], Tensor] = {}
         self._prepared: tuple[Tensor | None, Any] = (None, None)
+        self._checked = set[int]()  # lengths with which the encoding's hooks returned what they must
 
     def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
         """Mix the tokens.
@@ -154,14 +156,16 @@ class Transformer(nn.Module):
         """
         if positions is None:
             positions = self._positions(content.shape[1], content.device)
-        state = self._prepare(positions, content.shape[1])
+        encoding = self._encoding(content.shape[1])
+        state = self._prepare(encoding, positions, content.shape[1])
         padding = None
         if valid is not None:
             padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, HIDDEN)
             padding = padding[:, None, None, :]
-        x = self.dropout(self.encoding.embed(content, state))
+        x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
-            x = block(self.encoding.residual(x, valid, state, layer), self.encoding, state, padding)
+            x = block(encoding.residual(x, valid, state, layer), encoding, state, padding)
+        self._checked.add(content.shape[1])
         output: Tensor = self.norm(x)
         return output
 
@@ -176,14 +180,19 @@ class Transformer(nn.Module):
             self._default_positions[key] = positions
         return self._default_positions[key]
 
-    def _prepare(self, positions: Tensor, length: int) -> Any:
+    def _encoding(self, length: int) -> PositionalEncoding | Checked:
+        """The encoding; at the first pass with each length one that is checked, so that no other pass pays for it."""
+        known = length in self._checked or torch.compiler.is_compiling()
+        return self.encoding if known else Checked(self.encoding)
+
+    def _prepare(self, encoding: PositionalEncoding | Checked, positions: Tensor, length: int) -> Any:
         with torch.inference_mode(False), torch.no_grad():
             if positions is not self._prepared[0] and positions.shape != (length, self.encoding.spec.num_axes):
                 raise ValueError(
                     f"expected positions of shape {(length, self.encoding.spec.num_axes)} (tokens, axes), "
                     f"got {tuple(positions.shape)}"
                 )
-            positions = self.encoding.place(positions)
+            positions = encoding.place(positions)
             if positions is not self._prepared[0]:
                 self._prepared = (positions, self.encoding.prepare(positions.float()))
-        return self.encoding(self._prepared[1])
+        return encoding(self._prepared[1])
