@@ -33,6 +33,8 @@ class RandomizedEncoding(Wrapper):
     Differs from the paper:
         1. In evaluation the paper draws again; here the result must not depend on a draw.
         2. Its range is 2048 long, for texts of up to 40 in training and 500 in the test.
+        3. A text shorter than the trained length has the first of as many places as that has, so that a prefix is where
+           it is in the whole; the paper draws as many as there are tokens.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)

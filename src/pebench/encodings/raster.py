@@ -24,7 +24,8 @@ class RasterEncoding(Wrapper):
         As the other encoding's.
 
     Raises:
-        ValueError: If the other encoding moves the tokens itself; it must be the outer one.
+        ValueError: If the other encoding is one that may move the tokens, as all that change others: it must be the
+            outer one.
 
     Source:
         Dosovitskiy et al. 2020, "An Image is Worth 16x16 Words", appendix D.4,

@@ -71,14 +71,19 @@ class Wrapper(PositionalEncoding):
         return self.inner.flops(length)
 
     def refuse_input(self) -> None:
-        """Refuse an encoding that acts anywhere but in attention.
+        """Refuse an encoding that acts anywhere but in attention, or one made of such.
 
         Raises:
             ValueError: If it does.
         """
-        for hook in ("embed", "residual"):
-            if getattr(type(self.inner), hook) is not getattr(PositionalEncoding, hook):
-                raise ValueError(
-                    f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
-                    f"got {self.inner.name!r}"
-                )
+        for part in self.inner.modules():
+            if not isinstance(part, PositionalEncoding) or any(
+                isinstance(m, PositionalEncoding) for m in part.children()
+            ):
+                continue  # wrappers hand every hook on, so look at what they wrap
+            for hook in ("embed", "residual"):
+                if getattr(type(part), hook) is not getattr(PositionalEncoding, hook):
+                    raise ValueError(
+                        f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
+                        f"got {part.name!r}"
+                    )

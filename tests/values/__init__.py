@@ -1,0 +1,1 @@
+"""Golden values: what every encoding says, recomputed in plain Python from the papers."""

@@ -1,0 +1,397 @@
+"""Encodings that change another one: what they add up to, and where they take the tokens to be."""
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from pebench.encodings import EncodingSpec, build_encoding
+from pebench.encodings.alibi import slopes
+from pebench.encodings.base import grid_positions
+from pebench.models.transformer import Transformer
+
+from .helpers import (
+    GRID,
+    GRID_CELLS,
+    TEXT,
+    TEXT_CELLS,
+    assert_rows,
+    attend,
+    by_angle,
+    dot,
+    each_layer,
+    encode,
+    fresh,
+    moved,
+    noise,
+    numbers,
+    plus,
+    rotated,
+    share,
+    state_of,
+    text_and_grid,
+    times,
+    wave,
+)
+
+
+def rope_angles(positions, n=6, theta=10000.0):
+    n //= len(positions[0])
+    theta = theta if len(positions[0]) == 1 else 100.0
+    return [[p * theta ** (-i / n) for p in position for i in range(n)] for position in positions]
+
+
+def alibi(positions, heads=2):
+    return lambda h, i, j: -(2 ** (-8 * (h + 1) / heads)) * math.dist(positions[i], positions[j])
+
+
+@text_and_grid
+def test_a_stack_tells_the_input_and_attention(positions):
+    encoding, content = encode("stack", positions), noise(2, 5, 24)
+    rows = [[plus(x, wave(p, 24)) for x, p in zip(text, positions, strict=True)] for text in numbers(content)]
+    assert_rows(encoding.embed(content, state_of(encoding, positions)), rows)
+    seen = attend(encoding, positions)
+    seen.check(by_angle(seen, rope_angles(positions)), 1e-4)
+
+
+def test_a_stack_sums_inputs_and_biases():
+    encoding = encode("stack", TEXT, first="alibi", second="kerple-log")
+    p, a = numbers(encoding.second.p)[1], numbers(encoding.second.a)[1]
+    rule = alibi(TEXT)
+
+    def both(h, i, j):
+        log = math.log(1 + max(a[h], 0.01) * abs(TEXT[i][0] - TEXT[j][0]))
+        return rule(h, i, j) - max(p[h], 0.01) * log
+
+    attend(encoding, TEXT, layer=1).check_bias(both, 1e-4)
+    encoding, content = encode("stack", TEXT, first="add(ratio=0.5)", second="multiply(base=50.0)"), noise(1, 5, 24)
+    waves = [(wave(p, 24, ratio=0.5), wave(p, 24, 50.0)) for p in TEXT]
+    rows = [
+        [(x + a) * b for x, a, b in zip(row, *both, strict=True)]
+        for row, both in zip(numbers(content)[0], waves, strict=True)
+    ]
+    assert_rows(encoding.embed(content, state_of(encoding, TEXT))[0], rows)
+
+
+def test_a_stack_of_rotation_and_widening_does_one_after_the_other():
+    encoding = encode("stack", TEXT, first="rope", second="concat-qk")
+    seen, angles = attend(encoding, TEXT), rope_angles(TEXT)
+    queries, keys = (
+        [times(numbers(w)[0], wave(p, 24)) for p in TEXT] for w in (encoding.second.queries, encoding.second.keys)
+    )
+    turned = by_angle(seen, angles)
+
+    def rule(h, i, j):
+        return (turned(h, i, j) + dot(share(queries[i], h, 2), share(keys[j], h, 2)) / math.sqrt(12)) / math.sqrt(2)
+
+    seen.check(rule, 1e-4)
+
+
+def test_a_stack_of_tupe_and_t5_bias_is_tupe_r():
+    encoding = encode("stack", TEXT_CELLS, first="tupe", second="t5-bias")
+    alone, seen = attend(encoding.first, TEXT_CELLS), attend(encoding, TEXT_CELLS)
+    table = numbers(encoding.second.table)[0]
+
+    def rule(h, i, j):
+        offset = int(TEXT_CELLS[j][0] - TEXT_CELLS[i][0])
+        assert abs(offset) <= 8
+        exact = table[abs(offset) + 16 * (offset > 0)] if abs(offset) < 8 else table[8 + 16 * (offset > 0)]
+        return alone.logits[h, i, j].item() + exact[h]
+
+    seen.check(rule)
+
+
+def test_a_stack_can_be_wider_and_stack_again():
+    encoding = fresh("stack", first="concat-wide(d_p=8)", second="stack(first='cpe', second='rope')")
+    assert (encoding.content_width, encoding.model_width) == (24, 32)
+    assert encoding.second.second.pairs == 8
+    assert Transformer(encoding)(noise(2, 9, 24)).shape == (2, 9, 32)
+    narrow = fresh("stack", first="concat(d_p=8)", second="add")
+    assert (narrow.content_width, narrow.model_width) == (16, 24)
+
+
+def test_a_stack_counts_both_and_is_what_both_are():
+    encoding = fresh("stack", first="learned", second="swin-bias")
+    assert encoding.parameter_count() == 9 * 24 + 2 * 2 * 17
+    assert sum(p.numel() for p in encoding.parameters()) == encoding.parameter_count()
+    assert (encoding.relative, encoding.beyond) == (False, "refuses")
+    both = fresh("stack", first="alibi", second="kerple-log")
+    assert both.relative
+    assert both.isotropic
+    assert both.mirror_blind
+    assert not fresh("stack", first="alibi", second="rope").mirror_blind
+
+
+@pytest.mark.parametrize("of", ["alibi", "rope", "deberta", "concat-qk"])
+@pytest.mark.parametrize(
+    ("every", "but", "acting"), [(2, False, {1, 3}), (4, True, {0, 1, 2}), (1, False, {0, 1, 2, 3}), (3, False, {2})]
+)
+def test_some_layers_leaves_the_others_alone(of, every, but, acting):
+    encoding = encode("some-layers", TEXT, layers=4, of=of, every=every, but=but)
+    for layer in range(4):
+        seen, inner = attend(encoding, TEXT, layer), attend(encoding.inner, TEXT, layer)
+        if layer in acting:
+            assert torch.equal(seen.logits, inner.logits)
+        else:
+            seen.check_bias(lambda h, i, j: 0.0)
+
+
+@pytest.mark.parametrize("heads", [None, 1, 3, 4])
+@pytest.mark.parametrize(
+    "of", ["alibi", "rope", "concat-qk", "pope", "deberta", "shaw", "stack(first='rope', second='alibi')"]
+)
+def test_some_heads_leaves_the_others_alone(of, heads):
+    options = {"of": of} if heads is None else {"of": of, "heads": heads}
+    encoding = moved(build_encoding("some-heads", EncodingSpec(24, 4, 2, (9,), causal=False), options))
+    seen, inner = attend(encoding, TEXT, 1), attend(encoding.inner, TEXT, 1)
+    first = heads or 2
+    seen.check(lambda h, i, j: inner.logits[h, i, j].item() if h < first else seen.content(h, i, j), 1e-4)
+
+
+def test_some_heads_has_the_first_of_all_slopes():
+    rule, exponents = alibi(TEXT, 4), [2, 4, 6, 8]
+    assert slopes(4) == [2.0**-e for e in exponents]
+    seen = attend(encode("some-heads", TEXT, heads=4, of="alibi"), TEXT)
+    seen.check_bias(lambda h, i, j: rule(h, i, j) if h < 2 else 0.0, 1e-4)
+
+
+def places_of(encoding, positions, training):
+    return numbers(encoding.train(training).place(positions))
+
+
+def draws(encoding, extent, count):
+    positions = grid_positions(extent)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return [places_of(encoding, positions, training=True) for _ in range(count)]
+
+
+def test_randomized_draws_ordered_places_anew_in_training():
+    encoding = fresh("randomized", of="add")
+    found = [[p for (p,) in places] for places in draws(encoding, (9,), 400)]
+    assert all(places == sorted(set(places)) for places in found)
+    assert all(len(places) == 9 and places[0] >= 0 and places[-1] < 36 for places in found)
+    assert all(p == int(p) for places in found for p in places)
+    assert len({tuple(places) for places in found}) > 395
+    counts = [sum(place in places for places in found) for place in range(36)]  # each is drawn by one in four
+    assert min(counts) > 60
+    assert max(counts) < 145
+
+
+def test_randomized_moves_rows_and_columns():
+    encoding, cells = fresh("randomized", (3, 5), of="add", times=3), list(itertools.product(range(3), range(5)))
+    for places in draws(encoding, (3, 5), 20):
+        rows, columns = (sorted({place[axis] for place in places}) for axis in (0, 1))
+        assert (len(rows), len(columns)) == (3, 5)
+        assert rows[-1] < 9
+        assert columns[-1] < 15
+        assert places == [[rows[r], columns[c]] for r, c in cells]
+
+
+@pytest.mark.parametrize("extent", [(9,), (3, 5)])
+def test_randomized_has_one_draw_in_evaluation(extent):
+    positions = grid_positions(extent)
+    one, other = (places_of(fresh("randomized", extent), positions, training=False) for _ in range(2))
+    assert one == other
+    for n in range(1, len(positions)):  # a prefix is where it is in the whole
+        assert places_of(fresh("randomized", extent), positions[:n].clone(), training=False) == one[:n]
+    order = torch.arange(len(positions) - 1, -1, -1)
+    assert places_of(fresh("randomized", extent), positions[order], training=False) == one[::-1]
+
+
+def test_randomized_draws_in_evaluation_what_training_had_not_decided():
+    encoding, positions = fresh("randomized"), grid_positions((9,))
+    fixed = places_of(encoding, positions, training=False)
+    state = torch.get_rng_state()
+    assert places_of(encoding, positions.clone(), training=False) == fixed
+    assert torch.equal(torch.get_rng_state(), state)
+    moving = places_of(encoding, positions, training=True)
+    assert moving != fixed
+    assert places_of(encoding, positions, training=False) == fixed
+
+
+def test_randomized_finds_more_places_for_a_longer_text():
+    encoding = fresh("randomized")
+    for length in (10, 20, 36):
+        places = [p for (p,) in places_of(encoding, grid_positions((length,)), training=False)]
+        assert places == sorted(set(places))
+        assert len(places) == length
+        assert places[-1] < 36
+
+
+def test_randomized_tells_a_short_text_from_the_first_places_of_a_full_one():
+    """So that training on texts of unequal length has the distances that evaluation has."""
+    encoding = fresh("randomized")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        most = max(places_of(encoding, grid_positions((2,)), training=True)[1][0] for _ in range(200))
+    assert most < 30  # two of 36 would get there
+
+
+def test_a_trunk_with_random_places_is_one_with_these_positions():
+    model = moved(Transformer(fresh("randomized", of="learned")))
+    plain, content = model.encoding.inner, noise(2, 9, 24)
+    places = model.encoding.place(grid_positions((9,)))
+    inner = Transformer(plain)
+    inner.load_state_dict({k.replace("encoding.inner", "encoding"): v for k, v in model.state_dict().items()})
+    assert torch.equal(model(content), inner.eval()(content, places))
+    assert torch.equal(model(content), model(content))
+    model.train()
+    assert not torch.equal(model(content), model(content))
+
+
+@pytest.mark.parametrize(
+    ("of", "table", "rows"),
+    [
+        ("learned", "table", 36),
+        ("tupe", "table", 36),
+        ("deberta", "table", 72),
+        ("axial-learned", "tables", 36),
+        ("random", "table", 36),
+    ],
+)
+def test_inside_a_longer_range_tables_are_longer(of, table, rows):
+    assert len(getattr(fresh("randomized", of=of).inner, table)) == rows
+    assert len(getattr(fresh("shifted", of=of, most=27).inner, table)) == rows
+    assert fresh("randomized", of="swin-bias").inner.table.shape == (2, 71, 2)
+
+
+@pytest.mark.parametrize("position", [-1.0, 0.5, 36.0])
+def test_randomized_refuses_what_it_has_no_place_for(position):
+    with pytest.raises(ValueError, match=r"'randomized' has places for integer positions below \(36,\), got positions"):
+        fresh("randomized").place(torch.tensor([[0.0], [position]]))
+
+
+@pytest.mark.parametrize(("most", "top"), [(None, (3, 5)), (2, (2, 2)), (0, (0, 0))])
+def test_shifted_moves_all_tokens_alike_in_training(most, top):
+    encoding, cells, found = fresh("shifted", (3, 5), most=most), numbers(grid_positions((3, 5))), set()
+    for places in draws(encoding, (3, 5), 400):
+        shifts = {(a - c, b - d) for (a, b), (c, d) in zip(places, cells, strict=True)}
+        assert len(shifts) == 1
+        found |= shifts
+    assert found == set(itertools.product(range(top[0] + 1), range(top[1] + 1)))
+    positions = grid_positions((3, 5))
+    assert encoding.eval().place(positions) is positions
+    assert encoding.inner.spec.extent == (3 + top[0], 5 + top[1])
+
+
+def test_a_trunk_with_a_relative_encoding_does_not_notice_a_shift():
+    for of, same in (("rope", True), ("learned", False)):
+        model, content = moved(Transformer(fresh("shifted", of=of, most=50))), noise(2, 9, 24)
+        still, model = model(content), model.train()
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            moving = [model(content) for _ in range(3)]
+        assert all(torch.allclose(still, output, atol=1e-4) == same for output in moving)
+
+
+@text_and_grid
+def test_interpolated_squeezes_a_longer_text_into_the_trained_length(positions):
+    rates = [9 / 301] if len(positions[0]) == 1 else [1.0, 9 / 41]
+    squeezed = [tuple(p * rate for p, rate in zip(position, rates, strict=True)) for position in positions]
+    encoding = encode("interpolated", positions)
+    seen = attend(encoding, positions)
+    seen.check(by_angle(seen, rope_angles(squeezed)), 1e-4)
+    adding = encode("interpolated", positions, of="add(ratio=0.5)")
+    told = adding.embed(torch.zeros(1, 5, 24), state_of(adding, positions))
+    assert_rows(told[0], [wave(p, 24, ratio=0.5) for p in squeezed])
+
+
+@pytest.mark.parametrize("positions", [[(0.0,), (4.0,), (8.0,)], [(1000.0,), (1008.0,), (1003.5,)]])
+def test_interpolated_changes_nothing_within_the_trained_length(positions):
+    seen = attend(encode("interpolated", positions), positions)
+    seen.check(by_angle(seen, rope_angles(positions)), 1e-4)
+
+
+def test_raster_counts_cells_row_by_row():
+    encoding = encode("raster", GRID_CELLS, (9, 12))
+    told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
+    assert_rows(told[0], [wave((12 * r + c,), 24) for r, c in GRID_CELLS])
+    turning = encode("raster", GRID, (9, 12), of="rope")
+    seen = attend(turning, GRID)
+    seen.check(by_angle(seen, rope_angles([(12 * r + c,) for r, c in GRID])), 1e-4)
+    assert encode("raster", TEXT, of="alibi").numbers(torch.tensor(TEXT)).tolist() == [list(p) for p in TEXT]
+
+
+def test_raster_of_learned_is_learned():
+    one, other = (fresh(name, (9, 12), **options) for name, options in (("raster", {"of": "learned"}), ("learned", {})))
+    with torch.no_grad():
+        other.table.copy_(one.inner.table)
+    content = noise(2, 5, 24)
+    told = [encoding.embed(content, state_of(encoding, GRID_CELLS)) for encoding in (one, other)]
+    assert torch.equal(*told)
+
+
+def test_wrappers_nest():
+    shifted = fresh("shifted", (3, 5), of="raster(of='learned')", most=2)
+    assert shifted.inner.inner.table.shape == (35, 24)
+    assert shifted.inner.spec.extent == (5, 7)
+    randomized = fresh("randomized", (3, 5), of="raster(of='learned')", times=2)
+    assert randomized.inner.inner.table.shape == (60, 24)
+    places = randomized.eval().place(grid_positions((3, 5)))
+    told = randomized.embed(torch.zeros(1, 15, 24), randomized.prepare(places))
+    cells = [int(10 * r + c) for r, c in numbers(places)]
+    assert_rows(told[0], numbers(randomized.inner.inner.table[cells] * math.sqrt(24)))
+    both = encode("stack", TEXT, first="interpolated(of='add')", second="some-layers(of='rope', every=1)")
+    seen = attend(both, TEXT)
+    seen.check(by_angle(seen, rope_angles(TEXT)), 1e-4)
+    heads = encode("some-layers", TEXT, of="some-heads(of='rope')", every=2)
+    seen = attend(heads, TEXT, layer=1)
+    turned = by_angle(seen, rope_angles(TEXT))
+    seen.check(lambda h, i, j: turned(h, i, j) if h == 0 else seen.content(h, i, j), 1e-4)
+    attend(heads, TEXT, layer=0).check_bias(lambda h, i, j: 0.0)
+
+
+@each_layer
+def test_a_stack_may_move_its_tokens(layer):
+    encoding = encode("stack", TEXT_CELLS, first="randomized(of='learned')", second="rope")
+    places = [p for (p,) in numbers(encoding.place(torch.tensor(TEXT_CELLS)))]
+    seen = attend(encoding, TEXT_CELLS, layer)
+    seen.check(by_angle(seen, rope_angles([(p,) for p in places])), 1e-4)
+    told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, TEXT_CELLS))
+    assert_rows(told[0], numbers(encoding.first.inner.table[[int(p) for p in places]] * math.sqrt(24)))
+
+
+def test_rotation_by_hand_and_by_rule_agree():
+    """The rule of logits that these tests share against rotated vectors."""
+    q, k, a, b = (
+        numbers(noise(12)),
+        numbers(noise(12, seed=5)),
+        [0.3 * n for n in range(6)],
+        [0.1 * n for n in range(6)],
+    )
+    direct = dot(rotated(q, a), rotated(k, b))
+    assert direct == pytest.approx(dot(rotated(q, [x - y for x, y in zip(a, b, strict=True)]), k))
+
+
+@pytest.mark.parametrize(
+    ("name", "extent", "options", "message"),
+    [
+        ("stack", (9,), {"first": "add", "second": "concat"}, "cannot have 'concat' second: it takes channels"),
+        ("some-layers", (9,), {"every": 0}, "none of 2 layers with every=0"),
+        ("some-layers", (9,), {"every": 3}, "none of 2 layers with every=3"),
+        ("some-layers", (9,), {"every": 1, "but": True}, "none of 2 layers with every=1"),
+        ("some-heads", (9,), {"heads": 0}, "must be 1 to 2, got 0"),
+        ("some-heads", (9,), {"heads": 3}, "must be 1 to 2, got 3"),
+        *[
+            (name, (9,), {"of": of}, "attention alone, such as rope or alibi, got")
+            for name in ("some-layers", "some-heads")
+            for of in ("add", "cpe", "concat", "stack(first='add', second='rope')", "interpolated(of='add')")
+        ],
+        ("randomized", (9,), {"times": 0}, "must be 1 or more, got 0"),
+        ("shifted", (9,), {"most": -1}, "must be 0 or more, got -1"),
+        *[
+            ("interpolated", (9,), {"of": of}, "without a table of positions, got")
+            for of in ("learned", "tupe", "swin-bias", "randomized", "raster(of='learned')")
+        ],
+        *[
+            ("raster", (9, 9), {"of": of}, "can be inside it")
+            for of in ("randomized", "shifted(of='rope')", "stack(first='shifted', second='rope')")
+        ],
+    ],
+)
+def test_impossible_combinations_are_refused(name, extent, options, message):
+    spec = EncodingSpec(24, 2, 2, extent, causal=False)
+    with pytest.raises(ValueError, match=f"'{name}'.*{message}"):
+        build_encoding(name, spec, options)
