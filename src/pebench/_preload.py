@@ -10,5 +10,4 @@ with contextlib.suppress(Exception):  # whatever is wrong, the run itself will s
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
     import pebench.data.text
-    import pebench.processes
     import pebench.runner  # noqa: F401

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.wrapper import Wrapper
+from pebench.encodings.wrapper import RandomWrapper
 from pebench.registry import register
 
 
 @register("randomized")
-class RandomizedEncoding(Wrapper):
+class RandomizedEncoding(RandomWrapper):
     """Another encoding with n tokens at n random places, in order, of a range several times as long.
 
     In training every batch has its own places; in evaluation all have the same, drawn once for all.
@@ -55,20 +55,18 @@ class RandomizedEncoding(Wrapper):
     def place(self, positions: Tensor) -> Tensor:
         """Random places for the integer positions of every axis: (L, P)."""
         if self.training:
-            with torch.random.fork_rng(devices=[]):  # dropout is to be that of other encodings
-                placed = self._draw(positions, None)
-            return self.inner.place(placed)
+            return self.inner.place(self._draw(positions, self.generator()))
         if positions is not self._fixed[0]:
-            self._fixed = positions, self._draw(positions, torch.Generator())
+            self._fixed = positions, self._draw(positions, None)
         assert self._fixed[1] is not None
         return self.inner.place(self._fixed[1])
 
     def _draw(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Places by a generator, or the fixed ones of as many tokens."""
         columns = []
         for axis, size in enumerate(self._sizes(positions)):
-            if generator is not None:
-                generator.manual_seed(1000 * axis + size)
-            places = torch.randperm(self.inner.spec.extent[axis], generator=generator)[:size].sort().values
+            chance = generator or torch.Generator().manual_seed(1000 * axis + size)
+            places = torch.randperm(self.inner.spec.extent[axis], generator=chance)[:size].sort().values
             columns.append(places.to(positions)[positions[:, axis].long()])
         return torch.stack(columns, dim=1)
 

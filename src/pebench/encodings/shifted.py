@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.wrapper import Wrapper
+from pebench.encodings.wrapper import RandomWrapper
 from pebench.registry import register
 
 
 @register("shifted")
-class ShiftedEncoding(Wrapper):
+class ShiftedEncoding(RandomWrapper):
     """Another encoding whose positions are moved by a random whole number per axis in training (SHAPE).
 
     Args:
@@ -50,7 +50,7 @@ class ShiftedEncoding(Wrapper):
     def place(self, positions: Tensor) -> Tensor:
         """The positions, in training shifted: (L, P)."""
         if self.training:
-            with torch.random.fork_rng(devices=[]):  # dropout is to be that of other encodings
-                shift = [int(torch.randint(most + 1, ())) for most in self.most]
+            generator = self.generator()
+            shift = [int(torch.randint(most + 1, (), generator=generator)) for most in self.most]
             positions = positions + torch.tensor(shift, dtype=positions.dtype, device=positions.device)
         return self.inner.place(positions)

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.streams import stream
 
 
 class Wrapper(PositionalEncoding):
@@ -87,3 +89,25 @@ class Wrapper(PositionalEncoding):
                         f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
                         f"got {part.name!r}"
                     )
+
+
+class RandomWrapper(Wrapper):
+    """Moves tokens at random in training, by draws that no dropout and no data order notices.
+
+    They depend on PyTorch's seed and on how many there have been, which a checkpoint keeps.
+    """
+
+    draws = 0
+
+    def generator(self) -> torch.Generator:
+        """A generator for the next draw."""
+        self.draws += 1
+        return torch.Generator().manual_seed(stream(torch.initial_seed(), self.name, self.draws))
+
+    def get_extra_state(self) -> int:
+        """What a checkpoint keeps beside parameters."""
+        return self.draws
+
+    def set_extra_state(self, state: int) -> None:
+        """Go on from a checkpoint."""
+        self.draws = state
