@@ -25,7 +25,7 @@ from pebench.planning import Plan
 from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.runner import build
 from pebench.settings import parse_settings, setting_names
-from pebench.suites import Suite, load_suite, suite_files
+from pebench.suites import Suite, load_suite, serves, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task
 
 import lightning  # isort: skip
@@ -146,7 +146,11 @@ def test_every_encoding_fits_every_tier(task, tier, encoding):
     extent = (image // config.data.patch_size,) * 2 if image else (config.data.max_len,)
     model = config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, extent, causal=task.startswith("lm"))
-    assert 0 < build_encoding(encoding, spec).content_width <= model.d_model
+    if serves(task, encoding):
+        assert 0 < build_encoding(encoding, spec).content_width <= model.d_model
+    else:
+        with pytest.raises(ValueError, match=f"{encoding!r} serves"):
+            build_encoding(encoding, spec)
 
 
 @every_task
@@ -420,9 +424,8 @@ def awake(module: SequenceModule) -> SequenceModule:
     return module
 
 
-@every_embedded
-@every_encoding
-def test_every_task_trains_with_every_encoding(task, encoding):
+@pytest.mark.parametrize(("task", "encoding"), [(t, e) for t in EMBEDDED for e in ENCODINGS if serves(t, e)])
+def test_every_task_trains_with_every_encoding_that_serves_it(task, encoding):
     config = configure(task, encoding, tier="smoke")
     data = datamodule_of(config)
     module, trainer = build(config, data), quiet(fast_dev_run=True)

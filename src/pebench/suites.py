@@ -14,7 +14,7 @@ from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card
 from pebench.settings import override
-from pebench.tasks import configure
+from pebench.tasks import configure, find_task
 
 Encoding = str | tuple[str, Mapping[str, Any]]
 """An encoding's name, or its name and options."""
@@ -36,6 +36,8 @@ class Suite:
         select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
             names to the values to try. All combinations run, at equal budget, with seeds of their own.
         selection_seeds: How many seeds each combination runs with.
+        where_served: Leave an encoding out where its card says that it does not serve the task, such as one for
+            grids on text; else that is a mistake.
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
     """
@@ -50,6 +52,7 @@ class Suite:
     regime: str = "width"
     select: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     selection_seeds: int = 1
+    where_served: bool = False
     cost: str = ""
     expect: str = ""
 
@@ -68,6 +71,8 @@ class Suite:
         kinds = []
         for task, encoding in itertools.product(self.tasks, self.encodings):
             with _collected(problems):
+                if self.where_served and not serves(task, encoding):
+                    continue
                 kinds.append(replace(self._configure(task, encoding), regime=self.regime))
         problems += self._values(kinds)
         if self.regime != "width" and not problems:
@@ -160,6 +165,12 @@ def _collected(problems: list[str]) -> Iterator[None]:
         yield
     except UserError as error:
         problems.append(str(error))
+
+
+def serves(task: str, encoding: Encoding) -> bool:
+    """Whether an encoding's card says that it serves a task."""
+    declared, card = encoding_card(encoding if isinstance(encoding, str) else encoding[0]).declared, find_task(task)
+    return (2 if card.image else 1) in declared["axes"] and (card.causal or not declared["causal_only"])
 
 
 def _value(value: Any) -> Any:

@@ -1,0 +1,19 @@
+"""Every encoding, for a short while."""
+
+from pebench import Suite
+from pebench.registry import encoding_cards
+
+SUITE = Suite(
+    name="encodings",
+    question="Does every encoding train wherever it serves, and what does each learn in minutes?",
+    tasks=["text-order", "lm-grammar", "vit-digits"],
+    encodings=list(encoding_cards()),
+    where_served=True,
+    seeds=3,
+    tier="quick",
+    cost="unmeasured",
+    expect=(
+        "No run fails. At one learning rate and the embedded tasks' budgets the order of the rows is that of what tiny "
+        "models learn first, not a ranking of encodings."
+    ),
+)
