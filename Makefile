@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme throughput engine cluster check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput engine cluster check
 SUITE ?= core
 
 help:  ## Show this help
@@ -34,6 +34,13 @@ readme:  ## Put the overview of results/core.jsonl into README.md
 	pebench report results/core.jsonl --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md
 	rm overview.tmp
+
+docs:  ## Put the tables of encodings into README.md and docs/encodings.md
+	pebench list encodings --format overview > overview.tmp
+	pebench list encodings --format markdown > markdown.tmp
+	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r overview.tmp' README.md
+	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r markdown.tmp' docs/encodings.md
+	rm overview.tmp markdown.tmp
 
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md

@@ -305,9 +305,13 @@ def test_a_file_that_is_no_suite_is_told(text: str, tmp_path: Path, capsys: pyte
 
 
 def test_what_there_is_is_listed() -> None:
-    for what, names in (("tasks", TASKS), ("encodings", encoding_cards()), ("suites", suite_files())):
+    for what, names in (("tasks", TASKS), ("suites", suite_files())):
         assert [line.split()[0] for line in ask("list", what).lines] == list(names)
-    assert re.search(r"^add .*; base=10000.0; ratio=1.0$", ask("list", "encodings").text, re.MULTILINE)
+    pattern = re.compile(r"^  ([\w-]+) +(?:nothing|input|residual|queries|logits|–)", re.MULTILINE)
+    listed = pattern.findall(ask("list", "encodings").text)
+    assert sorted(listed) == list(encoding_cards())
+    assert "options: base=10000.0, ratio=1.0" in ask("list", "encodings").text
+    assert max(map(len, ask("list", "encodings").lines)) <= 120
     assert re.search(r"^vit-digits .*\[smoke, quick\]$", ask("list", "tasks").text, re.MULTILINE)
 
 

@@ -3,12 +3,17 @@
 import re
 import runpy
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pebench import plugins
+from pebench.cli.catalogue import markdown as table
+from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
+from pebench.plugins import Plugin
 from pebench.records import read_records
 from pebench.registry import encoding_cards
 from pebench.report import markdown, overview
@@ -33,15 +38,33 @@ def test_the_readme_shows_the_published_overview() -> None:
     assert shown[1] == overview(read_records(ROOT / "results" / "core.jsonl"))
 
 
-def test_the_readme_names_every_encoding() -> None:
-    named = re.findall(r"^\| `([\w-]+)` \| (?:the input|queries|attention|nothing)", README, re.MULTILINE)
-    assert sorted(named) == sorted(encoding_cards())
+@pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])
+def test_the_tables_of_encodings_are_made_from_their_cards(page: str, made: Callable[[], str]) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = re.search(r"<!-- encodings.*?-->\n(.*?)<!-- /encodings -->", text, re.DOTALL)
+    assert shown is not None
+    assert shown[1] == made(), "make docs"
+
+
+def test_the_tables_of_encodings_name_every_encoding() -> None:
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", table(), re.MULTILINE)) == list(encoding_cards())
+    assert sorted(re.findall(r"`([\w-]+)`", overview_of_encodings())) == list(encoding_cards())
+
+
+def test_what_is_called_otherwise_is_here() -> None:
+    section = (ROOT / "docs/encodings.md").read_text(encoding="utf-8").partition("## Called otherwise")[2]
+    named = set(re.findall(r"`([\w-]+)`", section.partition("\n## ")[0]))
+    assert named - {"theta"} <= set(encoding_cards())
 
 
 @pytest.mark.parametrize(
     "line", [line.partition("#")[0].strip() for block in code("bash") for line in block.splitlines()]
 )
-def test_every_command_of_the_readme_parses(line: str) -> None:
+def test_every_command_of_the_readme_parses(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_module.py").write_text("import pebench\nclass MyEncoding(pebench.PositionalEncoding): ...\n")
+    monkeypatch.chdir(tmp_path)
+    offered = {"my-encoding": Plugin("my-encoding", "my_module:MyEncoding")}
+    monkeypatch.setattr(plugins, "offered", lambda: (offered, {}))
     if line.startswith("pebench"):
         options = parser().parse_args(shlex.split(line)[1:])
         if "task" in options:

@@ -32,6 +32,10 @@ def parser() -> argparse.ArgumentParser:
 
     lists = verbs.add_parser("list", help="list tasks, encodings, suites or executors")
     lists.add_argument("what", metavar="WHAT", help="tasks, encodings, suites or executors")
+    lists.add_argument(
+        "--format", default="text", metavar="FORMAT",
+        help="of encodings: text (default), or of pebench's own alone: markdown, overview",
+    )  # fmt: skip
     lists.set_defaults(action=_later("inspection", "list_command"))
 
     status = verbs.add_parser("status", help="how far a suite is, from another terminal or machine")

@@ -16,17 +16,14 @@ EXIT_FAILED = 1
 def list_command(options: argparse.Namespace) -> int:
     """``pebench list``."""
     rows: list[tuple[str, str]]
+    if options.what == "encodings":
+        return _list_encodings(options.format)
+    if options.format != "text":
+        raise UserError(f"--format is for encodings, which have cards; {options.what} are listed as text.")
     if options.what == "tasks":
         from pebench.tasks import TASKS
 
         rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in TASKS.values()]
-    elif options.what == "encodings":
-        from pebench.registry import encoding_cards
-
-        rows = [
-            (card.name, card.summary + "".join(f"; {k}={v}" for k, v in card.options.items()))
-            for card in encoding_cards().values()
-        ]
     elif options.what == "suites":
         from pebench.suites import load_suite, suite_files
 
@@ -39,6 +36,16 @@ def list_command(options: argparse.Namespace) -> int:
         raise unknown_name("list", options.what, ("tasks", "encodings", "suites", "executors"))
     width = max(len(name) for name, _ in rows)
     sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
+    return 0
+
+
+def _list_encodings(kind: str) -> int:
+    from pebench.cli import catalogue
+
+    formats = {"text": catalogue.listing, "markdown": catalogue.markdown, "overview": catalogue.overview}
+    if kind not in formats:
+        raise unknown_name("format", kind, formats)
+    sys.stdout.write(formats[kind]())
     return 0
 
 

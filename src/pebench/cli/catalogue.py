@@ -1,0 +1,141 @@
+"""The encodings that there are, in tables made from their cards."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+
+from pebench.cards import HOOKS, EncodingCard
+from pebench.registry import encoding_cards, find_plugin, plugin_cards
+
+WIDTH = 120
+GROUPS: dict[str, Callable[[EncodingCard], bool]] = {
+    "Nothing": lambda card: not card.hooks,
+    "Other encodings": lambda card: card.declared["wraps"],
+    "What lies between": lambda card: card.declared["contextual"],
+    "Queries and keys": lambda card: "query_key" in card.hooks,
+    "Attention logits": lambda card: "bias" in card.hooks,
+    "Input": lambda card: True,
+}
+"""What an encoding acts on, by the first that is true of it."""
+
+ORDER = ("Nothing", "Input", "Queries and keys", "Attention logits", "What lies between", "Other encodings")
+MEANING = {
+    "Nothing": "position is not told",
+    "Input": "a term, a factor or channels of their own, once or in every block",
+    "Queries and keys": "a rotation, or channels of their own, in every layer",
+    "Attention logits": "a term that depends on two positions or their offset, in every layer",
+    "What lies between": "tokens are counted or weighed; where they are is never asked",
+    "Other encodings": "where they act, or where they take the tokens to be; two at once",
+}
+SYMBOLS = {
+    "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",
+    " ** ": "^", " // ": "/", " * ": "·",
+}  # fmt: skip
+LEGEND = (
+    "D width, H heads, K head width, N layers, P axes, L tokens, extent: tokens per axis. Relative: a shift of all "
+    "positions changes nothing. Beyond: positions outside the trained extent. –: as of the encodings that it changes."
+)
+
+
+def listing() -> str:
+    """Every encoding that can be asked for, grouped, for a terminal of `WIDTH` columns."""
+    cards, problems = plugin_cards()
+    groups = _grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
+    width = max(len(card.name) for group in groups.values() for card in group)
+    lines = [_line(width, ["Encoding", "Tells", "Positions", "Models", "Shift", "Beyond"]), ""]
+    for title, group in groups.items():
+        lines.append(title + (f": {MEANING[title]}" if title in MEANING else ""))
+        for card in group:
+            lines.append(_line(width, list(_cells(card).values())))
+            lines += _wrapped(card.summary) + _wrapped(_details(card))
+        lines.append("")
+    lines += textwrap.wrap(LEGEND, WIDTH)
+    if problems:
+        lines += ["", "Cannot be used", *(f"  {problem}" for problem in problems)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(width: int, cells: list[str]) -> str:
+    name, tells, positions, models, shift, beyond = cells[:6]
+    return f"  {name:{width}}  {tells:21}  {positions:12}  {models:6}  {shift:8}  {beyond}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
+
+
+def _details(card: EncodingCard) -> str:
+    """Parameters, options and origin of an encoding, in words."""
+    parts = [f"parameters: {_parameters(card)}", *([f"options: {text}"] if (text := _options(card)) else [])]
+    plugin = find_plugin(card.name)
+    if plugin and plugin.distribution:
+        parts.append(f"from {plugin.distribution} {plugin.version}, {plugin.place}")
+    return "; ".join(parts)
+
+
+def markdown() -> str:
+    """Our own encodings as Markdown tables, one for each group."""
+    parts = []
+    for title, group in _grouped(encoding_cards()).items():
+        rows = [{**_cells(card), "Encoding": f"`{card.name}`"} for card in group]
+        parts.append(f"### {title}: {MEANING[title]}\n\n{_pipe(rows)}\n")
+    return "\n".join(parts) + f"\n{LEGEND}\n"
+
+
+def overview() -> str:
+    """The names of our own encodings as a Markdown table, a line for each group."""
+    rows = [
+        {"Acts on": title, "How": MEANING[title], "Encodings": ", ".join(f"`{card.name}`" for card in group)}
+        for title, group in _grouped(encoding_cards()).items()
+    ]
+    return _pipe(rows) + "\n"
+
+
+def _pipe(rows: list[dict[str, str]]) -> str:
+    """A Markdown table without padding, so that a change of one line is one."""
+    table = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in table)
+
+
+def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
+    found: dict[str, list[EncodingCard]] = {title: [] for title in ORDER}
+    for card in cards.values():
+        found[next(title for title, belongs in GROUPS.items() if belongs(card))].append(card)
+    return found
+
+
+def _cells(card: EncodingCard) -> dict[str, str]:
+    """Header to cell."""
+    declared = card.declared
+    own = not declared["wraps"]
+    return {
+        "Encoding": card.name,
+        "Tells": (_joined(HOOKS[hook] for hook in card.hooks) or "nothing") if own else "–",
+        "Positions": {(1,): "text", (2,): "images"}.get(declared["axes"], "text, images"),
+        "Models": "causal" if declared["causal_only"] else "any",
+        "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",
+        "Beyond": declared["beyond"] if own else "–",
+        "Parameters": _parameters(card),
+        "Options": _options(card),
+        "What it is": card.summary,
+    }
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(texts)
+
+
+def _options(card: EncodingCard) -> str:
+    return _joined(f"{name}={value}" for name, value in card.options.items())
+
+
+def _parameters(card: EncodingCard) -> str:
+    """The formula of an encoding's parameters, in letters.
+
+    Example:
+        >>> _parameters(encoding_cards()["cpe"])
+        '(3^P + 1)·D'
+    """
+    if card.declared["wraps"]:
+        return "–"
+    return re.sub("|".join(map(re.escape, SYMBOLS)), lambda match: SYMBOLS[match[0]], card.declared["size"])
