@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput engine cluster check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput engine cluster oracle check
 SUITE ?= core
 
 help:  ## Show this help
@@ -52,5 +52,9 @@ cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM 
 	python -m pip install -e '.[ray,slurm]'
 	sh tests/cluster/slurm.sh
 	python -m pytest -m cluster tests/cluster
+
+oracle:  ## Compare encodings with those of other packages
+	python -m pip install -e '.[oracle]'
+	python -m pytest -m oracle tests/oracles
 
 check: lint types imports test  ## Everything CI checks

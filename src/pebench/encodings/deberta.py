@@ -32,6 +32,7 @@ class DebertaEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. Without the absolute positions before the last layers, and without the norm on r of version 2.
+        2. None in r', but the authors' code, and transformers' after it, differs from the paper and has r in its place.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(2,), causal=False)

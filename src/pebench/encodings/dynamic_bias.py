@@ -27,6 +27,8 @@ class DynamicBiasEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. One network for all layers; the paper's layers have their own.
+        2. The layers are those of the text; the authors' code has one more, of width D/16, and takes the query's
+           position minus the key's.
 
     Example:
         >>> import torch

@@ -33,6 +33,7 @@ class LieRotaryEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. The paper has each layer and head its own generators in its largest form; ours are shared.
+        2. What is drawn is below the diagonal, in the authors' code above it: they turn the other way.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=False)

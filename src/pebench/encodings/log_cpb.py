@@ -30,6 +30,8 @@ class LogCpbEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. Over the whole image or text, with dot-product attention; the paper's attention is by cosine.
+        2. An offset is the key's position minus the query's; the authors' is the opposite, to which a network is
+           indifferent.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(9,), causal=False)

@@ -35,7 +35,7 @@ class RotaryEncoding(PositionalEncoding):
         theta 100, Heo et al. 2024, https://arxiv.org/abs/2403.13298.
 
     Differs from the paper:
-        Nothing known but the layout above.
+        Nothing known but the layout above, and that rows come first on grids, where the authors have columns first.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

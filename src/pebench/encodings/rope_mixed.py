@@ -31,7 +31,7 @@ class RopeMixedEncoding(PositionalEncoding):
         https://arxiv.org/abs/2403.13298; the initialisation from the authors' code.
 
     Differs from the paper:
-        Nothing known but the layout of the pairs, see ``rope``.
+        Nothing known but the layout of the pairs and that rows come first, see ``rope``.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8, 8), causal=False)

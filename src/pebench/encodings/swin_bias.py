@@ -27,6 +27,7 @@ class SwinBiasEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. Over the whole image, where the paper's attention is within windows; and on text too.
+        2. Rows are ordered by the key's position minus the query's; in the authors' tables it is the other way round.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(3,), causal=False)
@@ -50,7 +51,7 @@ class SwinBiasEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the tables from N(0, 0.02²), cut off at two."""
+        """Draw the tables from N(0, 0.02²), as the authors do."""
         nn.init.trunc_normal_(self.table, std=0.02)
 
     def prepare(self, positions: Tensor) -> Tensor:
