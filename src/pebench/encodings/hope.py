@@ -30,6 +30,7 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
 
     Differs from the paper:
         1. On grids an axis has its own limit; the paper is on text.
+        2. The fastest pair turns on however short an axis.
 
     Example:
         >>> from pebench.encodings import EncodingSpec
@@ -39,6 +40,8 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
     """
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, the slow ones 0."""
+        """Those of ``rope``, the slow ones 0; the fastest stays, lest a short axis tell nothing."""
         usual = super().frequencies(axis, length)
-        return usual * (2 * math.pi / usual <= self.spec.extent[axis])
+        turns = 2 * math.pi / usual <= self.spec.extent[axis]
+        turns[0] = True
+        return usual * turns
