@@ -79,10 +79,14 @@ class PositionalEncoding(nn.Module):
         isotropic: Whether all axes are one to it: exchanging rows and columns changes nothing.
         mirror_blind: Whether a bidirectional model with it cannot tell a sequence from its mirror image.
         wraps: Whether it changes others, named in its options, and takes the attributes above and below from them.
+        blind: Whether it tells nothing at all: the control.
+        idle: Names of its parameters that belong to it and yet change nothing, as a number that all keys share does,
+            which softmax takes out again.
         beyond: What it does with positions outside the trained extent: ``goes on``, ``clamps`` them to the
             extent, or ``refuses`` them.
         size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
-            ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``.
+            ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``, with ``sum``, ``prod``, ``min``,
+            ``max`` and ``range``.
     """
 
     name: ClassVar[str]
@@ -93,6 +97,8 @@ class PositionalEncoding(nn.Module):
     isotropic: bool = False
     mirror_blind: bool = False
     wraps: ClassVar[bool] = False
+    blind: bool = False
+    idle: tuple[str, ...] = ()
     beyond: str = "goes on"
     size: ClassVar[str] = "0"
 
@@ -121,7 +127,8 @@ class PositionalEncoding(nn.Module):
         """The number of parameters that `size` declares."""
         names = ("d_model", "num_heads", "num_layers", "head_dim", "num_axes", "max_len", "extent")
         values = {name: getattr(self.spec, name) for name in names}
-        return int(eval(self.size, {"__builtins__": {"sum": sum, "prod": prod}}, values))
+        functions = {"sum": sum, "prod": prod, "min": min, "max": max, "range": range}
+        return int(eval(self.size, {"__builtins__": functions, **values}))
 
     def place(self, positions: Tensor) -> Tensor:
         """Where the encoding takes the tokens to be: (L, P) to the same shape.
@@ -230,6 +237,16 @@ def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     for axis, size in enumerate(extent):
         rows = rows * size + positions[:, axis].long()
     return rows
+
+
+def count_offsets(length: int, extent: tuple[int, ...]) -> int:
+    """How many different offsets `offsets` finds in a text of some length, or in the trained grid.
+
+    Example:
+        >>> count_offsets(3, (8,)), count_offsets(15, (3, 5))
+        (5, 45)
+    """
+    return 2 * length - 1 if len(extent) == 1 else prod(2 * n - 1 for n in extent)
 
 
 def offsets(positions: Tensor) -> tuple[Tensor, Tensor]:

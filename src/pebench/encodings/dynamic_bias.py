@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, count_offsets, offsets, spread
 from pebench.layers import Linear
 from pebench.registry import register
 
@@ -39,6 +39,7 @@ class DynamicBiasEncoding(PositionalEncoding):
     """
 
     relative = True
+    idle = ("network.6.bias",)
     size = (
         "(num_axes + 1) * (d_model // 4) + 4 * (d_model // 4) + (d_model // 4 + 1) * (d_model // 4)"
         " + (d_model // 4 + 1) * num_heads"
@@ -71,5 +72,5 @@ class DynamicBiasEncoding(PositionalEncoding):
 
     def flops(self, length: int) -> int:
         """The network for every offset; what the first layer is given is fixed."""
-        width, count = self.spec.d_model // 4, math.prod(2 * n - 1 for n in self.spec.extent)
+        width, count = self.spec.d_model // 4, count_offsets(length, self.spec.extent)
         return 2 * count * (2 * self.spec.num_axes * width + 3 * width * width + 3 * width * self.spec.num_heads)

@@ -44,6 +44,7 @@ class FireEncoding(PositionalEncoding):
         tensor([1.0000, 0.8271, 0.0000])
     """
 
+    idle = ("second.bias",)
     size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:

@@ -40,7 +40,7 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
     """
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, the slow ones 0."""
+        """Those of ``rope``, the slow ones 0; the fastest stays, lest a short axis tell nothing."""
         usual = super().frequencies(axis, length)
         turns = 2 * math.pi / usual <= self.spec.extent[axis]
         turns[0] = True

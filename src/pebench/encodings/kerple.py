@@ -57,5 +57,10 @@ class KerpleLogEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The penalty of every head."""
-        p, a = (x[layer].clamp(min=LEAST)[None, :, None, None] for x in (self.p, self.a))
+        p, a = (at_least(x[layer], LEAST)[None, :, None, None] for x in (self.p, self.a))
         return -p * torch.log1p(a * state)
+
+
+def at_least(x: Tensor, least: float) -> Tensor:
+    """The parameter, or the least value where it is below that; the gradient is as if it were not, so it can return."""
+    return x + (x.clamp(min=least) - x).detach()

@@ -23,3 +23,4 @@ class NoEncoding(PositionalEncoding):
     relative = True
     isotropic = True
     mirror_blind = True
+    blind = True

@@ -16,7 +16,7 @@ class PolarEncoding(PositionalEncoding):
 
     The offset is the key's position minus the query's. Where RoPE turns pairs of channels, whose content
     has a phase of its own, here all of a channel's phase is position. Each head has its own delta,
-    in [-2π, 0], shared by all layers.
+    shared by all layers.
 
     Args:
         spec: The model.
@@ -31,6 +31,10 @@ class PolarEncoding(PositionalEncoding):
     Source:
         Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate Positional
         Embeddings", section 3, https://arxiv.org/abs/2509.10534.
+
+    Differs from the paper:
+        1. Delta is not kept in [-2π, 0]: a phase is the same a turn further, and 0, where it starts, is the
+           limit, at which a clamp lets no gradient through.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -63,8 +67,7 @@ class PolarEncoding(PositionalEncoding):
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Magnitudes at their phases."""
-        delta = self.delta.float().clamp(-2 * math.pi, 0)
-        return polar(q, state), polar(k, state + delta)
+        return polar(q, state), polar(k, state + self.delta.float())
 
 
 def polar(x: Tensor, phase: Tensor) -> Tensor:

@@ -44,8 +44,10 @@ class StackedEncoding(PositionalEncoding):
         if self.second.content_width != self.first.model_width:
             raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
         both = self.first, self.second
-        for name in ("relative", "isotropic", "mirror_blind", "contextual"):
+        for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
+        self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
+        self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
 
     @property

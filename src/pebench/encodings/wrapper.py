@@ -23,8 +23,9 @@ class Wrapper(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, of: str, inner_spec: EncodingSpec | None = None) -> None:
         super().__init__(spec)
         self.inner = build_encoding(of, inner_spec or spec)
-        for name in ("relative", "isotropic", "mirror_blind", "contextual", "beyond"):
+        for name in ("relative", "isotropic", "mirror_blind", "contextual", "blind", "beyond"):
             setattr(self, name, getattr(self.inner, name))
+        self.idle = tuple(f"inner.{name}" for name in self.inner.idle)
 
     @property
     def content_width(self) -> int:

@@ -1,0 +1,396 @@
+"""Golden values of encodings, recomputed without tensors."""
+
+import cmath
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.alibi import slopes
+from pebench.encodings.base import grid_positions
+from pebench.encodings.sinusoid import sinusoid
+from pebench.layers import initialise
+from pebench.models.transformer import Transformer
+from pebench.registry import encoding_cards
+
+WRITERS = [name for name, card in encoding_cards().items() if "ratio" in card.options]
+TEXT, GRID = (8,), (3, 5)
+
+everywhere = pytest.mark.parametrize("extent", [TEXT, GRID], ids=["text", "grid"])
+both_ways = pytest.mark.parametrize("causal", [True, False], ids=["causal", "bidirectional"])
+
+
+def encode(
+    name: str, extent: tuple[int, ...] = TEXT, *, width: int = 32, heads: int = 4, **options
+) -> PositionalEncoding:
+    return build_encoding(name, EncodingSpec(width, heads, 2, extent, causal=False), options)
+
+
+def trunk(name: str, extent: tuple[int, ...] = TEXT, *, causal: bool = False, **options) -> Transformer:
+    return perturbed(Transformer(build_encoding(name, EncodingSpec(32, 4, 2, extent, causal), options)))
+
+
+def perturbed(model):
+    initialise(model, seed=0)
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn(parameter.shape, generator=random)
+    return model.eval()
+
+
+def noise(*shape: int, seed: int = 2) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def content_for(model: Transformer, batch: int = 3, length: int | None = None) -> Tensor:
+    return noise(batch, length or model.encoding.spec.max_len, model.encoding.content_width)
+
+
+def assert_same(a: Tensor, b: Tensor, tolerance: float = 2e-5) -> None:
+    torch.testing.assert_close(a.float(), b.float(), atol=tolerance, rtol=0)
+
+
+def assert_differ(a: Tensor, b: Tensor) -> None:
+    assert (a - b).abs().max() > 5e-3
+
+
+def own_part(encoding: PositionalEncoding, told: Tensor) -> Tensor:
+    return told if encoding.content_width == encoding.model_width else told[..., encoding.content_width :]
+
+
+def wave(position: tuple[float, ...], width: int, base: float, ratio: float) -> list[float]:
+    n, row = width // len(position), []
+    for p in position:
+        for i in range(n // 2):
+            angle = p * base ** (-2 * i / n)
+            row += [math.sqrt(2) * ratio * math.sin(angle), math.sqrt(2) * ratio * math.cos(angle)]
+    return row
+
+
+def turned(vector: list[float], position: tuple[float, ...], theta: float) -> list[float]:
+    half = len(vector) // 2
+    n = half // len(position)
+    pairs = []
+    for c in range(half):
+        angle = position[c // n] * theta ** (-(c % n) / n)
+        pairs.append(complex(vector[c], vector[c + half]) * cmath.exp(1j * angle))
+    return [z.real for z in pairs] + [z.imag for z in pairs]
+
+
+TEXT_POSITIONS = [(0.0,), (1.0,), (2.5,), (7.0,), (300.0,)]
+GRID_POSITIONS = [(0.0, 0.0), (0.0, 4.0), (2.0, 1.0), (1.0, 2.0), (0.5, 40.0)]
+both_golden = pytest.mark.parametrize("positions", [TEXT_POSITIONS, GRID_POSITIONS], ids=["text", "grid"])
+
+
+@both_golden
+@pytest.mark.parametrize(("base", "ratio"), [(10000.0, 1.0), (100.0, 0.25)])
+def test_sinusoid_is_the_published_formula(positions, base, ratio):
+    expected = torch.tensor([wave(p, 12, base, ratio) for p in positions])
+    assert_same(sinusoid(torch.tensor(positions), 12, base, ratio), expected, 1e-6)
+
+
+@both_golden
+def test_add_sums_content_and_sinusoid(positions):
+    encoding = encode("add", (9,) * len(positions[0]), width=12, heads=3)
+    content = noise(2, 5, 12)
+    expected = content + torch.tensor([wave(p, 12, 10000.0, 1.0) for p in positions])
+    assert_same(encoding.embed(content, encoding.prepare(torch.tensor(positions))), expected, 1e-6)
+
+
+@both_golden
+def test_concat_keeps_content_first_and_puts_the_sinusoid_last(positions):
+    encoding = encode("concat", (9,) * len(positions[0]), width=20, d_p=8, base=50.0)
+    content = noise(2, 5, encoding.content_width)
+    output = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert encoding.content_width == 12
+    assert torch.equal(output[..., :12], content)
+    assert_same(output[..., 12:], torch.tensor([wave(p, 8, 50.0, 1.0) for p in positions]).expand(2, -1, -1), 1e-6)
+
+
+@pytest.mark.parametrize(("width", "extent", "d_p"), [(32, TEXT, 8), (32, GRID, 8), (20, GRID, 4), (6, TEXT, 2)])
+def test_concat_takes_a_quarter_of_the_width(width, extent, d_p):
+    assert encode("concat", extent, width=width, heads=1).content_width == width - d_p
+
+
+@pytest.mark.parametrize("extent", [TEXT, GRID])
+def test_learned_reads_its_table_in_row_major_order(extent):
+    encoding = encode("learned", extent)
+    rows = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(grid_positions(extent)))[0]
+    assert_same(rows, encoding.table.detach() * math.sqrt(32), 1e-6)
+
+
+def test_learned_finds_a_cell_of_a_grid():
+    encoding = encode("learned", GRID, ratio=0.5)
+    row = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(torch.tensor([[2.0, 1.0]])))[0, 0]
+    assert_same(row, encoding.table[2 * 5 + 1].detach() * math.sqrt(32) * 0.5, 1e-6)
+
+
+@both_golden
+@pytest.mark.parametrize("theta", [None, 500.0])
+def test_rope_turns_queries_and_keys_as_complex_numbers(positions, theta):
+    encoding = encode("rope", (9,) * len(positions[0]), width=24, heads=2, theta=theta)
+    q, k = noise(1, 2, 5, 12), noise(1, 2, 5, 12, seed=4)
+    base = theta or (10000.0 if len(positions[0]) == 1 else 100.0)
+    told = encoding.query_key(q, k, q, encoding.prepare(torch.tensor(positions)), layer=0)
+    for before, after in zip((q, k), told, strict=True):
+        for head in range(2):
+            rows = [turned(v, p, base) for v, p in zip(before[0, head].tolist(), positions, strict=True)]
+            assert_same(after[0, head], torch.tensor(rows), 1e-5)
+
+
+@pytest.mark.parametrize("positions", [[0, 2, 4, 6], [5, 1, 90, 3], [1000, 1002, 1004, 1001]])
+def test_rope_logits_depend_on_differences_alone(positions):
+    encoding = encode("rope", width=8, heads=1)
+    q, k = noise(8), noise(8, seed=4)
+    state = encoding.prepare(torch.tensor(positions, dtype=torch.float32)[:, None])
+    told_q, told_k = encoding.query_key(
+        q.expand(1, 1, 4, 8), k.expand(1, 1, 4, 8), q.expand(1, 1, 4, 8), state, layer=0
+    )
+    for i, p in enumerate(positions):
+        for j, r in enumerate(positions):
+            expected = sum(a * b for a, b in zip(turned(q.tolist(), (p - r,), 1e4), k.tolist(), strict=True))
+            assert (told_q[0, 0, i] @ told_k[0, 0, j]).item() == pytest.approx(expected, abs=1e-4)
+
+
+@everywhere
+def test_rope_preserves_norms(extent):
+    encoding = encode("rope", extent)
+    q, k = noise(2, 4, 8, 8), noise(2, 4, 8, 8, seed=4)
+    told = encoding.query_key(q, k, q, encoding.prepare(1000 * noise(8, len(extent)).abs()), layer=1)
+    assert_same(told[0].norm(dim=-1), q.norm(dim=-1))
+    assert_same(told[1].norm(dim=-1), k.norm(dim=-1))
+
+
+ALIBI_EXPONENTS = {
+    1: [8],
+    2: [4, 8],
+    4: [2, 4, 6, 8],
+    6: [2, 4, 6, 8, 1, 3],
+    8: [1, 2, 3, 4, 5, 6, 7, 8],
+    12: [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5],
+}
+
+
+@pytest.mark.parametrize("num_heads", ALIBI_EXPONENTS)
+def test_alibi_slopes_are_the_authors(num_heads):
+    assert slopes(num_heads) == pytest.approx([2**-e for e in ALIBI_EXPONENTS[num_heads]])
+
+
+@both_golden
+@pytest.mark.parametrize("num_heads", [4, 6])
+def test_alibi_subtracts_slope_times_distance(positions, num_heads):
+    encoding = encode("alibi", (9,) * len(positions[0]), width=24, heads=num_heads)
+    q = noise(1, num_heads, 5, 24 // num_heads)
+    bias = encoding.bias(q, q, q, encoding.prepare(torch.tensor(positions)), layer=1).expand(1, num_heads, 5, 5)
+    rows = [[[-(2**-e) * math.dist(p, r) for r in positions] for p in positions] for e in ALIBI_EXPONENTS[num_heads]]
+    assert_same(bias[0], torch.tensor(rows), 1e-4)
+
+
+def t5_bucket(offset: int, both: bool, buckets: int = 32, farthest: int = 128) -> int:
+    """Key minus query to bucket, in whole numbers: boundaries are powers, compared as such."""
+    first = 0
+    if both:
+        buckets, first = buckets // 2, buckets // 2 if offset > 0 else 0
+        offset = -abs(offset)
+    distance, exact = max(0, -offset), buckets // 2
+    if distance < exact:
+        return first + distance
+    step = 0  # the largest with exact (farthest / exact)^(step / exact) <= distance
+    while step < exact - 1 and distance**exact >= exact**exact * (farthest / exact) ** (step + 1) * (1 - 1e-12):
+        step += 1
+    return first + exact + step
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_t5_puts_offsets_into_the_papers_buckets(causal):
+    encoding = build_encoding("t5-bias", EncodingSpec(32, 4, 2, TEXT, causal))
+    offsets = range(-700, 701)
+    expected = [t5_bucket(offset, not causal) for offset in offsets]
+    assert encoding.bucket(torch.tensor(offsets, dtype=torch.float32)).tolist() == expected
+
+
+@everywhere
+@both_ways
+def test_t5_reads_its_tables_axis_by_axis(extent, causal):
+    encoding = build_encoding("t5-bias", EncodingSpec(32, 4, 2, extent, causal))
+    positions, q = grid_positions(extent), noise(1, 4, math.prod(extent), 8)
+    bias = encoding.bias(q, q, q, encoding(encoding.prepare(positions)), layer=1)[0]
+    both = len(extent) > 1 or not causal
+    for i, p in enumerate(positions.long().tolist()):
+        for j, r in enumerate(positions.long().tolist()):
+            rows = [encoding.table[a, t5_bucket(r[a] - p[a], both)] for a in range(len(extent))]
+            assert_same(bias[:, i, j], sum(rows[1:], rows[0]), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"num_buckets": 6}, "got 6"), ({"max_distance": 8}, "above 8, got 8")]
+)
+def test_t5_refuses_impossible_buckets(options, message):
+    with pytest.raises(ValueError, match=f"'t5-bias' must be .*{message}"):
+        encode("t5-bias", **options)
+
+
+@both_golden
+def test_kerple_is_a_logarithm_of_distance_for_each_head_and_layer(positions):
+    encoding = perturbed(encode("kerple-log", (9,) * len(positions[0]), width=24, heads=4))
+    q = noise(1, 4, 5, 6)
+    for layer in range(2):
+        bias = encoding.bias(q, q, q, encoding.prepare(torch.tensor(positions)), layer)[0]
+        for head in range(4):
+            p, a = (max(0.01, x[layer, head].item()) for x in (encoding.p, encoding.a))
+            rows = [[-p * math.log(1 + a * math.dist(x, y)) for y in positions] for x in positions]
+            assert_same(bias[head], torch.tensor(rows), 1e-4)
+
+
+def test_kerple_begins_with_the_authors_distributions():
+    encoding = build_encoding("kerple-log", EncodingSpec(512, 256, 20, TEXT, causal=True))
+    for values, top in ((encoding.p, 2), (encoding.a, 1)):
+        assert 0.01 <= values.min() < 0.03 * top
+        assert 0.98 * top < values.max() <= top
+        assert values.mean().item() == pytest.approx(top / 2, abs=0.03)
+
+
+@pytest.mark.parametrize("extent", [TEXT, GRID])
+def test_axial_learned_sums_a_row_of_each_table(extent):
+    encoding = encode("axial-learned", extent, ratio=0.5)
+    told = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(grid_positions(extent)))[0]
+    tables = encoding.tables.detach().split(list(extent))
+    for row, position in zip(told, grid_positions(extent).long().tolist(), strict=True):
+        expected = sum(table[p] for table, p in zip(tables, position, strict=True))
+        assert_same(row, expected * 0.5 * math.sqrt(32 / len(extent)), 1e-6)
+
+
+def test_random_is_one_fixed_table():
+    encoding, again, other = encode("random"), encode("random"), encode("random", table_seed=1)
+    initialise(again, seed=5)
+    assert torch.equal(encoding.table, again.table)
+    assert_differ(encoding.table, other.table)
+    assert torch.equal(encoding.embed(torch.zeros(1, 8, 32), encoding.prepare(grid_positions(TEXT)))[0], encoding.table)
+    assert torch.equal(encode("random", ratio=0.5).table, 0.5 * encoding.table)
+    assert [*encoding.parameters()] == []
+
+
+@both_golden
+def test_multiply_is_the_product_with_the_sinusoid(positions):
+    encoding, content = encode("multiply", (9,) * len(positions[0]), width=12, heads=3, base=50.0), noise(2, 5, 12)
+    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert_same(told, content * torch.tensor([wave(p, 12, 50.0, 1.0) for p in positions]), 1e-6)
+
+
+@both_golden
+def test_gated_add_opens_with_its_gate(positions):
+    encoding, content = encode("gated-add", (9,) * len(positions[0]), width=12, heads=3, ratio=0.5), noise(2, 5, 12)
+    own = torch.tensor([wave(p, 12, 10000.0, 0.5) for p in positions])
+    for gate, factor in ((0.0, 1.0), (math.log(3), 1.5), (-100.0, 0.0)):
+        nn.init.constant_(encoding.gate, gate)
+        assert_same(encoding.embed(content, encoding.prepare(torch.tensor(positions))), content + factor * own, 1e-6)
+
+
+@both_golden
+@pytest.mark.parametrize("name", ["add-proj", "concat-proj"])
+def test_projections_are_matrices_on_content_and_position(name, positions):
+    encoding = encode(name, (9,) * len(positions[0]), width=12, heads=3, d_p=8, base=50.0)
+    content, own = noise(2, 5, 12), torch.tensor([wave(p, 8, 50.0, 1.0) for p in positions])
+    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    if name == "concat-proj":
+        joined = torch.cat((content, own.expand(2, -1, -1)), dim=-1)
+        expected = joined @ torch.cat((encoding.content, encoding.position), dim=1).T
+    else:
+        expected = content + own @ encoding.position.T
+    assert_same(told, expected, 1e-5)
+
+
+@everywhere
+@pytest.mark.parametrize("ratio", [None, 0.25])
+@pytest.mark.parametrize("name", WRITERS)
+def test_position_has_the_declared_scale(name, extent, ratio):
+    options = {} if ratio is None else {"ratio": ratio}
+    encoding = encode(name, (64,) * len(extent), width=64, **options)
+    content = torch.zeros(1, encoding.spec.max_len, encoding.content_width)
+    if name == "position-matrix":  # which tells nothing but what it makes of content
+        content = noise(*content.shape)
+    state, squares = encoding.prepare(grid_positions(encoding.spec.extent)), []
+    # a projection of slow waves, of which there are few, may be off, and 32 units behind a GELU more so
+    for seed in range(400 if name == "learnable-fourier" else 30):
+        initialise(encoding, seed)
+        with torch.no_grad():
+            told = encoding.embed(content, encoding(state)) - (content if name == "position-matrix" else 0)
+        squares.append(own_part(encoding, told).square().mean().item())
+    assert math.sqrt(sum(squares) / len(squares)) == pytest.approx(ratio or 1.0, rel=0.03)
+
+
+def test_every_input_encoding_has_a_ratio():
+    assert {"add", "concat", "learned"} <= set(WRITERS)
+
+
+@everywhere
+def test_gradients_reach_every_row_of_the_learned_table(extent):
+    model = trunk("learned", extent)
+    model(content_for(model)).pow(3).mean().backward()
+    assert (model.encoding.table.grad.abs().amax(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+@pytest.mark.parametrize("name", ["add", "concat"])
+def test_sinusoids_far_out_survive_16_bit(name, autocast):
+    encoding, far = encode(name, width=64).bfloat16(), [15999.0, 16000.0, 16001.0]
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        state = encoding.prepare(torch.tensor(far)[:, None])
+        told = encoding.embed(torch.zeros(1, 3, encoding.content_width, dtype=torch.bfloat16), state)
+    own = own_part(encoding, told)[0]
+    assert own.dtype == torch.bfloat16
+    assert_same(own, torch.tensor([wave((p,), own.shape[1], 10000.0, 1.0) for p in far]), 1e-2)
+
+
+@pytest.mark.parametrize("autocast", [False, True])
+def test_rope_far_out_survives_16_bit(autocast):
+    encoding, far = encode("rope", width=64, heads=1).bfloat16(), [15999.0, 16000.0, 16001.0]
+    q = torch.ones(1, 1, 3, 64, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        told, _ = encoding.query_key(q, q, q, encoding.prepare(torch.tensor(far)[:, None]), layer=0)
+    assert told.dtype == torch.bfloat16
+    assert_same(told[0, 0], torch.tensor([turned([1.0] * 64, (p,), 10000.0) for p in far]), 1e-2)
+
+
+def test_rope_turns_16_bit_vectors_in_32_bit():
+    encoding = encode("rope", width=64, heads=1)
+    q, state = noise(1, 1, 8, 64).bfloat16(), encoding.prepare(1000 + grid_positions(TEXT))
+    expected = encoding.query_key(q.float(), q.float(), q.float(), state, layer=0)[0].bfloat16()
+    assert torch.equal(encoding.query_key(q, q, q, state, layer=0)[0], expected)
+
+
+@pytest.mark.parametrize(
+    "cell", [(-1.0, 0.0), (0.0, -1.0), (3.0, 0.0), (0.0, 5.0), (0.0, 7.0), (1.5, 0.0), (math.nan, 0.0)]
+)
+def test_learned_refuses_positions_it_has_no_row_for(cell):
+    model = trunk("learned", GRID)
+    with pytest.raises(ValueError, match=r"'learned' knows the integer positions below \(3, 5\), got positions from"):
+        model(content_for(model, length=2), torch.tensor([(0.0, 0.0), cell]))
+
+
+def test_learned_refuses_a_longer_text():
+    model = trunk("learned")
+    with pytest.raises(ValueError, match=r"below \(8,\), got positions from \[0\.0\] to \[8\.0\]"):
+        model(content_for(model, length=9))
+
+
+@pytest.mark.parametrize(
+    ("name", "extent", "width", "heads", "options", "message"),
+    [
+        ("add", TEXT, 7, 1, {}, "multiple of 2 for 1 position axes, got 7"),
+        ("add", GRID, 6, 1, {}, "multiple of 4 for 2 position axes, got 6"),
+        ("concat", TEXT, 8, 1, {"d_p": 3}, "multiple of 2 for 1 position axes, got 3"),
+        ("concat", GRID, 16, 1, {"d_p": 6}, "multiple of 4 for 2 position axes, got 6"),
+        ("concat", TEXT, 8, 1, {"d_p": 0}, "positive multiple of 2 .* got 0"),
+        ("concat", TEXT, 8, 1, {"d_p": 8}, "below d_model = 8, got 8"),
+        ("concat", GRID, 4, 1, {}, "below d_model = 4, got 4"),
+        ("rope", TEXT, 12, 4, {}, "multiple of 2 for 1 position axes, got 3"),
+        ("rope", GRID, 12, 2, {}, "multiple of 4 for 2 position axes, got 6"),
+    ],
+)
+def test_impossible_widths_are_refused(name, extent, width, heads, options, message):
+    with pytest.raises(ValueError, match=f"'{name}'.*{message}"):
+        encode(name, extent, width=width, heads=heads, **options)
