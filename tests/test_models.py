@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from pebench.encodings import EncodingSpec, PositionalEncoding
 from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, initialise
 from pebench.models import transformer
-from pebench.models.transformer import SelfAttention, attend, attention_kernel, causal_mask
+from pebench.models.transformer import Masks, SelfAttention, attend, attention_kernel, causal_mask
 from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule, masked_mean, schedule
 from pebench.registry import encoding_cards
@@ -119,7 +119,8 @@ def test_heads_are_slices_of_the_width_and_scaled_by_its_root():
     for part in (slice(0, 4), slice(4, 8), slice(8, 12)):
         logits = q[..., part] @ k[..., part].mT / 4**0.5
         mixed.append(logits.masked_fill(future, -math.inf).softmax(-1) @ v[..., part])
-    output = layer(x, PositionalEncoding(EncodingSpec(12, 3, 1, (5,), causal=True)), None, None)
+    masks = Masks(True, 5, x.device, None)
+    output = layer(x, PositionalEncoding(EncodingSpec(12, 3, 1, (5,), causal=True)), None, masks)
     torch.testing.assert_close(output, layer.out(torch.cat(mixed, dim=-1)), atol=1e-5, rtol=0)
 
 
@@ -145,6 +146,39 @@ def test_every_layer_asks_the_encoding_and_keeps_its_scale(causal):
     wider.load_state_dict(plain.state_dict())
     torch.testing.assert_close(wider(noise(2, 8, 32)), plain(noise(2, 8, 32)), atol=1e-5, rtol=0)
     assert wider.encoding.asked == [(hook, layer) for layer in (0, 1) for hook in ("query_key", "bias")]
+
+
+class Biased(PositionalEncoding):
+    """Adds the same bias in every layer; trained or not."""
+
+    def __init__(self, spec: EncodingSpec, trained: bool) -> None:
+        super().__init__(spec)
+        self.table = nn.Parameter(torch.zeros(5, 5), requires_grad=trained)
+
+    def forward(self, state: None) -> Tensor:
+        return self.table[None, None] * 1.0 if self.table.requires_grad else self.table
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        return state
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("trained", [True, False])
+def test_masks_are_folded_into_a_shared_bias_once(trained, padded, monkeypatch):
+    model, made = transformer.Transformer(Biased(EncodingSpec(32, 4, 3, (5,), causal=True), trained)), []
+    seen = []
+    kernel = transformer.attention_kernel
+    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: seen.append(mask) or kernel(q, mask))
+    valid = torch.arange(5).expand(2, -1) < torch.tensor([[5], [3]]) if padded else None
+    for _ in range(2):
+        made.append(model(noise(2, 5, 32), valid=valid))
+    assert len({id(mask) for mask in seen[:3]}) == len({id(mask) for mask in seen[3:]}) == 1
+    assert (seen[0] is seen[3]) == (not trained and not padded)
+    assert model._masks is None or model._masks._last[1] is None or not model._masks._last[1].requires_grad
+    assert torch.equal(*made)
+    with torch.inference_mode():
+        model(noise(2, 5, 32))
+    model(noise(2, 5, 32)).sum().backward()
 
 
 def test_the_causal_mask_hides_what_comes_later():

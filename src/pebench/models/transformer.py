@@ -55,6 +55,48 @@ def causal_mask(length: int, device: torch.device) -> Tensor:
     return torch.full((length, length), float("-inf"), device=device).triu(1)
 
 
+class Masks:
+    """What hides keys, padding and the future; folded into a bias once, however many layers and steps share it.
+
+    Args:
+        causal: Hide the future.
+        length: Tokens L.
+        device: Of the masks.
+        valid: (B, L), False at padding; None where there is none.
+    """
+
+    def __init__(self, causal: bool, length: int, device: torch.device, valid: Tensor | None) -> None:
+        self.causal, self.length, self.device = causal, length, device
+        self.padding: Tensor | None = None
+        if valid is not None:
+            padding = torch.zeros(valid.shape, device=device).masked_fill(~valid, HIDDEN)
+            self.padding = padding[:, None, None, :]
+        self._future: Tensor | None = None
+        self._last: tuple[Tensor | None, Tensor | None] = (None, None)
+
+    def fold(self, bias: Tensor | None) -> Tensor | None:
+        """What is added to the logits; None where nothing is but what ``is_causal`` hides."""
+        if bias is None and self.padding is None:
+            return None
+        if self._last[1] is None or bias is not self._last[0]:
+            with torch.inference_mode(False):  # what is kept must serve training too
+                terms = [term for term in (bias, self.padding, self.future) if term is not None]
+                self._last = bias, sum(terms[1:], start=terms[0])
+        return self._last[1]
+
+    @property
+    def future(self) -> Tensor | None:
+        """The causal mask, made when first asked for."""
+        if self.causal and self._future is None:
+            self._future = causal_mask(self.length, self.device)
+        return self._future
+
+    def forget(self) -> None:
+        """Let go of what has been folded with a gradient: the next step has another."""
+        if self._last[1] is not None and self._last[1].requires_grad:
+            self._last = (None, None)
+
+
 class SelfAttention(nn.Module):
     """Multi-head self-attention with a place for an encoding in it.
 
@@ -72,18 +114,15 @@ class SelfAttention(nn.Module):
         self.qkv = Linear(d_model, 3 * d_model)
         self.out = Linear(d_model, d_model, gain)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, padding: Tensor | None) -> Tensor:
-        """(B, L, D) to (B, L, D); `padding` is (B, 1, 1, L), `HIDDEN` at keys that are none."""
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
+        """(B, L, D) to (B, L, D)."""
         length, width = x.shape[1:]
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         q, k, v = heads.unbind(0)  # (B, H, L, K) each
         scale = q.shape[-1] ** -0.5
         q, k = encoding.query_key(q, k, x, state, self.layer)
         bias = encoding.bias(q, k, x, state, self.layer)
-        terms = [term for term in (bias, padding) if term is not None]
-        if terms and self.causal:
-            terms.append(causal_mask(length, x.device))
-        mask = sum(terms[1:], start=terms[0]) if terms else None
+        mask = masks.fold(bias)
         mixed = attend(q, k, v, mask, self.causal and mask is None, scale)
         output: Tensor = self.out(mixed.transpose(1, 2).reshape(x.shape[0], length, width))
         return output
@@ -112,9 +151,9 @@ class Block(nn.Module):
         self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, padding: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
         """(B, L, D) to (B, L, D)."""
-        x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, padding))
+        x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, masks))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
@@ -143,6 +182,7 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(self.d_model)
         self._default_positions: dict[tuple[int, torch.device], Tensor] = {}
         self._prepared: tuple[Tensor | None, Any] = (None, None)
+        self._masks: Masks | None = None
         self._checked = set[int]()  # lengths with which the encoding's hooks returned what they must
 
     def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
@@ -158,13 +198,11 @@ class Transformer(nn.Module):
             positions = self._positions(content.shape[1], content.device)
         encoding = self._encoding(content.shape[1])
         state = self._prepare(encoding, positions, content.shape[1])
-        padding = None
-        if valid is not None:
-            padding = torch.zeros(valid.shape, device=content.device).masked_fill(~valid, HIDDEN)
-            padding = padding[:, None, None, :]
+        masks = self._masks_for(content, valid)
         x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
-            x = block(encoding.residual(x, valid, state, layer), encoding, state, padding)
+            x = block(encoding.residual(x, valid, state, layer), encoding, state, masks)
+        masks.forget()
         self._checked.add(content.shape[1])
         output: Tensor = self.norm(x)
         return output
@@ -179,6 +217,15 @@ class Transformer(nn.Module):
                 raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
             self._default_positions[key] = positions
         return self._default_positions[key]
+
+    def _masks_for(self, content: Tensor, valid: Tensor | None) -> Masks:
+        """The masks of the last forward pass, if they are the same."""
+        causal, length, device = self.encoding.spec.causal, content.shape[1], content.device
+        if valid is not None:
+            return Masks(causal, length, device, valid)
+        if self._masks is None or (self._masks.length, self._masks.device) != (length, device):
+            self._masks = Masks(causal, length, device, None)
+        return self._masks
 
     def _encoding(self, length: int) -> PositionalEncoding | Checked:
         """The encoding; at the first pass with each length one that is checked, so that no other pass pays for it."""
