@@ -75,7 +75,7 @@ def read_card(name: str, module: str, cls: str) -> EncodingCard:
     if any(default is None for _, default in pairs):
         raise UnreadableError
     options = {argument.arg: _literal(default) for argument, default in pairs}
-    texts = {argument.arg: ast.unparse(argument.annotation) if argument.annotation else "" for argument, _ in pairs}
+    texts = {argument.arg: ast.unparse(argument.annotation) for argument, _ in pairs if argument.annotation}
     summary = next((text for node in family[:1] if (text := ast.get_docstring(node))), "")
     hooks = tuple(hook for hook in HOOKS if any(hook in body for body in methods[:-1]))
     return EncodingCard(name, _first_line(summary), module, options, _types(name, options, texts), declared, hooks)
@@ -104,7 +104,8 @@ def card_of(name: str, cls: Any) -> EncodingCard:
         if argument.default is argument.empty:
             raise UserError(f"option {argument.name!r} of encoding {name!r} needs a default.")
     options = {argument.name: argument.default for argument in keyword}
-    texts = {argument.name: inspect.formatannotation(argument.annotation) for argument in keyword}
+    annotated = (argument for argument in keyword if argument.annotation is not argument.empty)
+    texts = {argument.name: inspect.formatannotation(argument.annotation) for argument in annotated}
     declared = {attribute: getattr(cls, attribute) for attribute in DECLARED}
     hooks = tuple(hook for hook in HOOKS if getattr(cls, hook) is not getattr(root, hook))
     types = _types(name, options, texts)
@@ -119,13 +120,13 @@ def _types(name: str, options: Mapping[str, Any], annotations: Mapping[str, str]
     """
     found = {}
     for option, default in options.items():
-        named = re.findall(r"\b(float|int|str|bool)\b", annotations[option])
+        named = re.findall(r"\b(float|int|str|bool)\b", annotations.get(option, ""))
         kind = OPTION_TYPES[named[0]] if named else type(default)
         fits = default is None or type(default) is kind or (kind is float and type(default) is int)
         if kind not in OPTION_TYPES.values() or not fits:
             raise UserError(
                 f"option {option!r} of encoding {name!r} must be a {', '.join(OPTION_TYPES)} or None by annotation and "
-                f"default, got {annotations[option] or 'no annotation'} = {default!r}."
+                f"default, got {annotations.get(option, 'no annotation')} = {default!r}."
             )
         found[option] = kind
     return found
