@@ -22,6 +22,9 @@ class DynamicBiasEncoding(PositionalEncoding):
     Shape:
         bias: (1, H, L, L).
 
+    Raises:
+        ValueError: If ``d_model`` is below 4.
+
     Source:
         Wang et al. 2021, "CrossFormer", section 3.3, https://arxiv.org/abs/2108.00154.
 

@@ -19,13 +19,16 @@ class LearnableFourierEncoding(PositionalEncoding):
     naturally.
 
     Args:
-        spec: The model; D/2 frequencies.
+        spec: The model; ``d_model`` must be even, for there are D/2 frequencies.
         hidden: Width of the hidden layer.
         gamma: Frequencies start as N(0, 1/gamma²), in radians per token or patch.
         ratio: Root mean square of p relative to the content's at initialisation, over many draws.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: If ``d_model`` is odd.
 
     Source:
         Li et al. 2021, "Learnable Fourier Features for Multi-Dimensional Spatial Positional Encoding",

@@ -26,7 +26,7 @@ class XposEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: For an odd ``head_dim``, a grid or a bidirectional model.
+        ValueError: For an odd ``head_dim``, a ``scale_base`` that is not positive, a grid or a bidirectional model.
 
     Source:
         Sun et al. 2022, "A Length-Extrapolatable Transformer", section 2.2 and algorithm 1,
