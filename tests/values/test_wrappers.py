@@ -348,7 +348,8 @@ def test_wrappers_nest():
 @each_layer
 def test_a_stack_may_move_its_tokens(layer):
     encoding = encode("stack", TEXT_CELLS, first="randomized(of='learned')", second="rope")
-    places = [p for (p,) in numbers(encoding.place(torch.tensor(TEXT_CELLS)))]
+    places = [p for (p,) in numbers(fresh("randomized").eval().place(torch.tensor(TEXT_CELLS)))]
+    assert places != [p for (p,) in TEXT_CELLS]
     seen = attend(encoding, TEXT_CELLS, layer)
     seen.check(by_angle(seen, rope_angles([(p,) for p in places])), 1e-4)
     told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, TEXT_CELLS))

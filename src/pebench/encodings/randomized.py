@@ -35,6 +35,7 @@ class RandomizedEncoding(RandomWrapper):
         2. Its range is 2048 long, for texts of up to 40 in training and 500 in the test.
         3. A text shorter than the trained length has the first of as many places as that has, so that a prefix is where
            it is in the whole; the paper draws as many as there are tokens.
+        4. Distances follow from the places; for encodings of distance the authors' code draws the distances instead.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
