@@ -80,19 +80,12 @@ def _of_hooks(encoding: "PositionalEncoding") -> tuple[int, int]:
 
     A hook that fails here will fail in its runs, whose records say so; it must not keep the others from theirs.
     """
-    import torch
+    from pebench.encodings.base import query_width
 
-    from pebench.encodings.base import grid_positions
-
-    spec, d = encoding.spec, encoding.model_width
-    head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
     try:
-        with torch.no_grad():
-            state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
-            width = encoding.query_key(head, head, x, state, 0)[0].shape[-1]
-        return int(width), int(encoding.flops(spec.max_len))
+        return query_width(encoding), int(encoding.flops(encoding.spec.max_len))
     except Exception:
-        return d // spec.num_heads, 0
+        return encoding.model_width // encoding.spec.num_heads, 0
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:

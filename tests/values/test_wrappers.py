@@ -372,6 +372,9 @@ def test_rotation_by_hand_and_by_rule_agree():
     ("name", "extent", "options", "message"),
     [
         ("stack", (9,), {"first": "add", "second": "concat"}, "cannot have 'concat' second: it takes channels"),
+        ("stack", (9,), {"first": "concat-qk", "second": "rope"}, "'concat-qk' with 'rope': one widens"),
+        ("stack", (9,), {"first": "shaw", "second": "some-heads(of='tupe')"}, "'shaw' with .* one widens"),
+        ("stack", (9,), {"first": "transformer-xl", "second": "pope"}, "that the other reads"),
         ("some-layers", (9,), {"every": 0}, "none of 2 layers with every=0"),
         ("some-layers", (9,), {"every": 3, "but": False}, "none of 2 layers with every=3"),
         ("some-layers", (9,), {"every": 1, "but": True}, "none of 2 layers with every=1"),

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
+from pebench.encodings.wrapper import leaves, overrides
 from pebench.registry import register
 
 
@@ -22,13 +24,12 @@ class StackedEncoding(PositionalEncoding):
         As both have them; biases are summed.
 
     Raises:
-        ValueError: If the second changes the width of the content.
+        ValueError: If the second changes the width of the content, or reads queries and keys that the first widens.
 
     Source:
         Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
 
     Example:
-        >>> import torch
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = StackedEncoding(spec, first="add", second="add(ratio=2.0)")
         >>> encoding.embed(torch.zeros(1, 1, 2), encoding.prepare(torch.tensor([[0.0]])))  # (1 + 2) sqrt(2) cos 0
@@ -44,11 +45,32 @@ class StackedEncoding(PositionalEncoding):
         if self.second.content_width != self.first.model_width:
             raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
         both = self.first, self.second
+        self._refuse_width(first, second)
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
+
+    def _refuse_width(self, first: str, second: str) -> None:
+        """Refuse one that reads queries and keys of the usual width where the other one widens them."""
+        heads, width = self.spec.num_heads, self.first.model_width // self.spec.num_heads
+        widths = query_width(self.first), query_width(self.second)
+        if widths == (width, width):
+            return
+        wide = torch.zeros(1, heads, 1, widths[0] + widths[1] - width)
+        clash = widths[0] != width and any(overrides(part, "query_key") for part in leaves(self.second))
+        x, cell = torch.zeros(1, 1, self.model_width), grid_positions(self.spec.extent)[:1]
+        try:
+            with torch.no_grad():
+                self.bias(wide, wide, x, self(self.prepare(self.place(cell))), layer=0)
+        except RuntimeError:
+            clash = True
+        if clash:
+            raise ValueError(
+                f"encoding 'stack' cannot have {first!r} with {second!r}: "
+                "one widens queries and keys that the other reads"
+            )
 
     @property
     def content_width(self) -> int:

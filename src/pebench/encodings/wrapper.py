@@ -1,5 +1,6 @@
 """What encodings share that change another one: where it acts, or where it takes the tokens to be."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -79,17 +80,26 @@ class Wrapper(PositionalEncoding):
         Raises:
             ValueError: If it does.
         """
-        for part in self.inner.modules():
-            if not isinstance(part, PositionalEncoding) or any(
-                isinstance(m, PositionalEncoding) for m in part.children()
-            ):
-                continue  # wrappers hand every hook on, so look at what they wrap
-            for hook in ("embed", "residual"):
-                if getattr(type(part), hook) is not getattr(PositionalEncoding, hook):
-                    raise ValueError(
-                        f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
-                        f"got {part.name!r}"
-                    )
+        for part in leaves(self.inner):
+            if overrides(part, "embed", "residual"):
+                raise ValueError(
+                    f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
+                    f"got {part.name!r}"
+                )
+
+
+def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
+    """The encodings that an encoding is made of: itself, if it wraps no others."""
+    inner = [part for part in encoding.children() if isinstance(part, PositionalEncoding)]
+    for part in inner:
+        yield from leaves(part)
+    if not inner:
+        yield encoding
+
+
+def overrides(encoding: PositionalEncoding, *hooks: str) -> bool:
+    """Whether an encoding has any of these hooks of its own."""
+    return any(getattr(type(encoding), hook) is not getattr(PositionalEncoding, hook) for hook in hooks)
 
 
 class RandomWrapper(Wrapper):
