@@ -51,7 +51,8 @@ def cost(config: RunConfig) -> Cost:
             d = encoding.model_width
             head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
             state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
-            width = encoding.query_key(head, head, x, state, 0)[0].shape[-1]
+            keys = (encoding.query_key(head, head, x, state, layer)[1] for layer in range(spec.num_layers))
+            width = sum(k.shape[-1] + d // spec.num_heads for k in keys)  # of what is multiplied, over all layers
     except ValueError as error:
         raise UserError(f"{config.task} with {config.encoding}: {error}") from error
     own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
@@ -62,8 +63,8 @@ def cost(config: RunConfig) -> Cost:
     pixels = task.image[0] * (config.data.patch_size or 1) ** 2 if task.image else 0
     inputs = (pixels + 1) * content if pixels else (config.data.vocab_size or 0) * content
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
-    attention = length**2 * spec.num_heads * (width + d // spec.num_heads)
-    forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
+    attention = length**2 * spec.num_heads * width
+    forward = layers * length * (4 * d * d + 2 * d * d_ff) + attention + outputs * d * classes
     flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + encoding.flops(length)
     return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
 

@@ -17,7 +17,7 @@ from pebench.registry import load_encoding, parse_encoding
 SAME = 2e-5
 """How far apart outputs may be that are to be the same: outputs are of scale 1, and 32-bit noise is a tenth of this."""
 
-DIFFERENT = 5e-3
+DIFFERENT = 1e-3
 """How far apart outputs must be that are to differ. What lies between is neither, and breaks both."""
 
 

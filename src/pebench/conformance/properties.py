@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from pebench.conformance.bench import (
+    DIFFERENT,
+    SAME,
     SETTINGS,
     Bench,
     BrokenError,
@@ -137,11 +139,11 @@ def _constructs(bench: Bench) -> None:
     try:
         subject.build(setting.spec)
     except ValueError as error:
+        holds(any(map(subject.serves, SETTINGS)), "one kind of model that it serves", f"none: {error}")
         holds(not subject.usual or not subject.declares(setting), "an encoding of this model", f"ValueError: {error}")
         holds(not subject.usual or any(n in str(error) for n in names), f"a message that names one of {names}", error)
         return
     holds(subject.declares(setting), "a ValueError, as its class does not serve such models", "an encoding")
-    holds(any(map(subject.serves, SETTINGS)), "one kind of model that it serves", "none")
 
 
 def _somewhere(subject: Subject) -> list[Any]:
@@ -222,9 +224,9 @@ def _past_order(bench: Bench) -> None:
     order = torch.cat((shuffled(last), torch.tensor([last])))
     gaps = [gap(model(content[:, order])[:, -1], model(content)[:, -1]) for model in _one_attends(bench.model)]
     if bench.encoding.blind:
-        holds(max(gaps) <= 2e-5, "a last token that does not notice the others' order", f"differences of {gaps}")
+        holds(max(gaps) <= SAME, "a last token that does not notice the others' order", f"differences of {gaps}")
     else:
-        holds(max(gaps) > 5e-3, "a last token that notices the others' order", f"differences of {gaps}")
+        holds(max(gaps) > DIFFERENT, "a last token that notices the others' order", f"differences of {gaps}")
 
 
 def _one_attends(model: Transformer) -> Iterator[Transformer]:
@@ -321,10 +323,14 @@ def _shift(bench: Bench) -> None:
     for axis in range(axes):
         moves = [step * torch.eye(axes)[axis] for step in steps]
         gaps = [gap(bench.roomy(content, bench.positions + m), bench.roomy(content, bench.positions)) for m in moves]
-        holds(max(gaps) > 5e-3, f"a shift on axis {axis} to be noticed, as relative is False", f"differences of {gaps}")
+        holds(
+            max(gaps) > DIFFERENT,
+            f"a shift on axis {axis} to be noticed, as relative is False",
+            f"differences of {gaps}",
+        )
 
 
-@_holds("isotropic", when=_two_axes)
+@_holds("isotropic", when=_both(_two_axes, _asks))
 def _isotropic(bench: Bench) -> None:
     """Exchanging rows and columns changes nothing where it declares so, and something elsewhere."""
     model, positions = bench.trunk(extent=(4, 4)), grid_positions((4, 4))
@@ -386,7 +392,7 @@ def _padding(bench: Bench) -> None:
     lengths, short = torch.tensor([5, 3, 1]), 5
     behind = torch.arange(bench.length) < lengths[:, None]
     before = torch.arange(bench.length) >= bench.length - lengths[:, None]
-    for autocast, tolerance in ((False, 2e-5), (True, 0.1)):  # 16 bit rounds; what leaks is louder than both
+    for autocast, tolerance in ((False, SAME), (True, 0.1)):  # 16 bit rounds; what leaks is louder than both
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
             for valid in (behind, before) if bench.causal else (behind,):
                 _other_padding(bench, valid, tolerance)
@@ -525,10 +531,9 @@ def _trunk_flops(model: Transformer, length: int) -> int:
     q, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
     with torch.no_grad():
         state = model.encoding(model.encoding.prepare(model.encoding.place(grid_positions(spec.extent)[:1])))
-        width = model.encoding.query_key(q, q, x, state, 0)[0].shape[-1]
-    width = max(width, *(model.encoding.query_key(q, q, x, state, layer)[0].shape[-1] for layer in (0, 1)))
-    attention = length**2 * spec.num_heads * (width + d // spec.num_heads)
-    return 3 * 2 * spec.num_layers * (length * (4 * d * d + 2 * d * 4 * spec.d_model) + attention)
+        keys = [model.encoding.query_key(q, q, x, state, layer)[1] for layer in range(spec.num_layers)]
+    attention = length**2 * spec.num_heads * sum(k.shape[-1] + d // spec.num_heads for k in keys)
+    return 3 * 2 * (spec.num_layers * length * (4 * d * d + 2 * d * 4 * spec.d_model) + attention)
 
 
 @_holds("saves")
@@ -598,7 +603,7 @@ def _instances(bench: Bench) -> None:
         same(after, before, f"another instance with {options or changes} to change nothing", 0.0)
         if options and list(map(_shape_of, other.parameters())) == list(map(_shape_of, model.parameters())):
             gaps[str(options)] = gap(between, before)
-    holds(not gaps or max(gaps.values()) > 5e-3, "some other option to make a difference", gaps)
+    holds(not gaps or max(gaps.values()) > DIFFERENT, "some other option to make a difference", gaps)
 
 
 def _shape_of(tensor: Tensor) -> torch.Size:

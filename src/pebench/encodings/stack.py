@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
@@ -22,7 +23,8 @@ class StackedEncoding(PositionalEncoding):
         As both have them; biases are summed.
 
     Raises:
-        ValueError: If the second changes the width of the content.
+        ValueError: If the second changes the width of the content, or cannot take what the first makes of queries
+            and keys.
 
     Source:
         Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
@@ -41,12 +43,27 @@ class StackedEncoding(PositionalEncoding):
         self.second = build_encoding(second, replace(spec, d_model=self.first.model_width))
         if self.second.content_width != self.first.model_width:
             raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
+        self._refuse_widths()
         both = self.first, self.second
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
+
+    def _refuse_widths(self) -> None:
+        """Try the hooks of attention: the second one must take queries and keys as wide as the first makes them."""
+        heads, width = self.spec.num_heads, self.model_width
+        q, x = torch.zeros(1, heads, 1, width // heads), torch.zeros(1, 1, width)
+        with torch.no_grad():
+            state = self(self.prepare(torch.zeros(1, self.spec.num_axes)))
+            try:
+                self.bias(*self.query_key(q, q, x, state, 0), x, state, 0)
+            except RuntimeError as error:
+                raise ValueError(
+                    f"encoding 'stack' cannot have {self.second.name!r} behind {self.first.name!r}, which changes the "
+                    "width of queries and keys; the other way round it may do"
+                ) from error
 
     @property
     def content_width(self) -> int:
