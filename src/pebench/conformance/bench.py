@@ -84,10 +84,10 @@ class Subject:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def usual(self) -> bool:
-        """Whether all options have their defaults."""
+    def given(self) -> dict[str, Any]:
+        """All options that do not have their defaults."""
         own = parse_encoding(self.encoding)[1] if isinstance(self.encoding, str) else {}
-        return not (own or self.options)
+        return own | dict(self.options)
 
     @property
     def maker(self) -> Any:
@@ -110,11 +110,13 @@ class Subject:
         return len(setting.extent) in axes and (setting.causal or not causal_only)
 
     def serves(self, setting: Setting) -> bool:
-        """Whether it can be built for such models."""
+        """Whether it does not refuse such models; that it can be built is the first property."""
         try:
             self.build(setting.spec)
         except ValueError:
             return False
+        except Exception:
+            return True
         return True
 
 

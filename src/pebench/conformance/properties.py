@@ -85,12 +85,20 @@ def checks(subject: Subject) -> Iterator[tuple[Property, Setting]]:
     """What is to be checked of an encoding, in order: all of a setting, then the next."""
     served = [setting for setting in SETTINGS if subject.serves(setting)]
     for setting in SETTINGS:
+        yield PROPERTIES["constructs"], setting
         bench = Bench(subject, setting)
+        if setting not in served or not _builds(bench):
+            continue
         for name, item in PROPERTIES.items():
-            if name == "constructs" or (
-                setting in served and (not item.once or setting == served[0]) and item.applies(bench)
-            ):
+            if name != "constructs" and (not item.once or setting == served[0]) and item.applies(bench):
                 yield item, setting
+
+
+def _builds(bench: Bench) -> bool:
+    try:
+        return bool(bench.encoding)
+    except Exception:
+        return False
 
 
 def check(item: Property, bench: Bench) -> None:
@@ -135,13 +143,13 @@ def _both(*conditions: Callable[[Bench], bool]) -> Callable[[Bench], bool]:
 def _constructs(bench: Bench) -> None:
     """Is built for the models that its class declares to serve, and refuses others by a ValueError with its name."""
     subject, setting = bench.subject, bench.setting
-    names = [part.name for part in _somewhere(subject) if hasattr(part, "name")]
+    usual, names = not subject.given, [part.name for part in _somewhere(subject) if hasattr(part, "name")]
     try:
         subject.build(setting.spec)
     except ValueError as error:
         holds(any(map(subject.serves, SETTINGS)), "one kind of model that it serves", f"none: {error}")
-        holds(not subject.usual or not subject.declares(setting), "an encoding of this model", f"ValueError: {error}")
-        holds(not subject.usual or any(n in str(error) for n in names), f"a message that names one of {names}", error)
+        holds(not usual or not subject.declares(setting), "an encoding of this model", f"ValueError: {error}")
+        holds(not usual or any(n in str(error) for n in names), f"a message that names one of {names}", error)
         return
     holds(subject.declares(setting), "a ValueError, as its class does not serve such models", "an encoding")
 
@@ -166,7 +174,7 @@ def _declares(bench: Bench) -> None:
     holds(not encoding.contextual or encoding.relative, "a contextual encoding to ignore a shift", "relative = False")
 
 
-@_holds("size", when=lambda bench: bench.subject.usual)
+@_holds("size", when=lambda bench: not bench.subject.given)
 def _size(bench: Bench) -> None:
     """Has as many parameters as it declares, in two sizes of model."""
     larger = EncodingSpec(36, 3, 5, tuple(n + 4 for n in bench.extent), bench.causal)
@@ -614,7 +622,8 @@ def _variations(bench: Bench, size: dict[str, Any]) -> Iterator[tuple[dict[str, 
     """Options, and changes of the model, with which another instance can be built: numbers are doubled."""
     tries: list[tuple[dict[str, Any], dict[str, Any]]] = [({}, {"num_heads": 2}), ({}, {"d_model": 64})]
     for name, option in inspect.signature(bench.subject.maker).parameters.items():
-        now = getattr(bench.encoding, name, None) if option.default is None else option.default
+        now = bench.subject.given.get(name, option.default)
+        now = getattr(bench.encoding, name, None) if now is None else now
         if option.kind == option.KEYWORD_ONLY and isinstance(now, int | float) and not isinstance(now, bool):
             tries.append(({name: 2 * now or 1}, {}))
     for options, changes in tries:
@@ -672,7 +681,7 @@ def _compiled(bench: Bench) -> None:
         return x
 
     torch._dynamo.reset()
-    compiled = torch.compile(run, backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(run, backend="eager", fullgraph=True)
     outputs = []
     for function in (run, compiled):
         content = bench.content.clone().requires_grad_()
