@@ -69,23 +69,25 @@ def cost(config: RunConfig) -> Cost:
     pixels = task.image[0] * (config.data.patch_size or 1) ** 2 if task.image else 0
     inputs = (pixels + 1) * content if pixels else (config.data.vocab_size or 0) * content
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
-    attention = length**2 * spec.num_heads * (width + d // spec.num_heads)
-    forward = layers * (length * (4 * d * d + 2 * d * d_ff) + attention) + outputs * d * classes
+    attention = length**2 * spec.num_heads * width
+    forward = layers * length * (4 * d * d + 2 * d * d_ff) + attention + outputs * d * classes
     flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + extra
     return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
 
 
 def _of_hooks(encoding: "PositionalEncoding") -> tuple[int, int]:
-    """Width of a query as the hooks make it, and operations in them.
+    """Widths of a query and a value, as the hooks make them, summed over all layers; and operations in hooks.
 
     A hook that fails here will fail in its runs, whose records say so; it must not keep the others from theirs.
     """
     from pebench.encodings.base import query_width
 
+    layers, usual = encoding.spec.num_layers, encoding.model_width // encoding.spec.num_heads
     try:
-        return query_width(encoding), int(encoding.flops(encoding.spec.max_len))
+        widths = sum(query_width(encoding, layer) for layer in range(layers))
+        return layers * usual + widths, int(encoding.flops(encoding.spec.max_len))
     except Exception:
-        return encoding.model_width // encoding.spec.num_heads, 0
+        return 2 * layers * usual, 0
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:

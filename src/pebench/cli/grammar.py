@@ -38,6 +38,18 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     lists.set_defaults(action=_later("inspection", "list_command"))
 
+    verify = verbs.add_parser(
+        "verify", help="hold an encoding to every property, and say what it is",
+        description="Check every property that an encoding is to have, in small models of all kinds that it serves, "
+        "and print what it is and costs. Exit code 1 if a property does not hold.",
+    )  # fmt: skip
+    verify.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
+    verify.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE", dest="settings",
+        help="an option of the encoding (repeatable)",
+    )  # fmt: skip
+    verify.set_defaults(action=_later("verifying", "verify_command"))
+
     status = verbs.add_parser("status", help="how far a suite is, from another terminal or machine")
     status.add_argument("out", type=Path, metavar="DIR", help="an output folder")
     status.set_defaults(action=_later("inspection", "status_command"))

@@ -17,7 +17,7 @@ from pebench.registry import load_encoding, parse_encoding
 SAME = 2e-5
 """How far apart outputs may be that are to be the same: outputs are of scale 1, and 32-bit noise is a tenth of this."""
 
-DIFFERENT = 5e-3
+DIFFERENT = 1e-3
 """How far apart outputs must be that are to differ. What lies between is neither, and breaks both."""
 
 
@@ -84,10 +84,10 @@ class Subject:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def usual(self) -> bool:
-        """Whether all options have their defaults."""
+    def given(self) -> dict[str, Any]:
+        """All options that do not have their defaults."""
         own = parse_encoding(self.encoding)[1] if isinstance(self.encoding, str) else {}
-        return not (own or self.options)
+        return own | dict(self.options)
 
     @property
     def maker(self) -> Any:
@@ -110,11 +110,13 @@ class Subject:
         return len(setting.extent) in axes and (setting.causal or not causal_only)
 
     def serves(self, setting: Setting) -> bool:
-        """Whether it can be built for such models."""
+        """Whether it does not refuse such models; that it can be built is the first property."""
         try:
             self.build(setting.spec)
         except ValueError:
             return False
+        except Exception:
+            return True
         return True
 
 

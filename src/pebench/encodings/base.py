@@ -286,13 +286,13 @@ def spread(table: Tensor, rows: Tensor) -> Tensor:
     return table.T.index_select(1, rows.flatten()).view(1, table.shape[1], *rows.shape)
 
 
-def query_width(encoding: PositionalEncoding) -> int:
-    """Width of queries and keys as an encoding makes them, found by giving it one."""
+def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
+    """Width of queries and keys as an encoding makes them in a layer, found by giving it one."""
     spec, d = encoding.spec, encoding.model_width
     head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
     with torch.no_grad():
         state = encoding(encoding.prepare(encoding.place(grid_positions(spec.extent)[:1])))
-        return int(encoding.query_key(head, head, x, state, 0)[0].shape[-1])
+        return int(encoding.query_key(head, head, x, state, layer)[0].shape[-1])
 
 
 EncodingLike = str | Callable[..., PositionalEncoding]

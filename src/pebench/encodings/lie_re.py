@@ -15,7 +15,7 @@ class LieRotaryEncoding(PositionalEncoding):
 
     The matrices are block-diagonal; all heads and layers share them. x is the position as a share of the
     trained extent. With one axis a logit depends on differences of positions alone; with two it does
-    not quite, as the generators do not commute.
+    not quite, as generators of blocks wider than 2 do not commute.
 
     Args:
         spec: The model.
@@ -56,7 +56,7 @@ class LieRotaryEncoding(PositionalEncoding):
                 f"block of encoding 'lie-re' must be 2 or more and divide the head width {spec.head_dim}, "
                 f"got {self.block}"
             )
-        self.relative = spec.num_axes == 1
+        self.relative = spec.num_axes == 1 or self.block == 2  # whose turns commute
         entries = self.block * (self.block - 1) // 2
         self.entries = nn.Parameter(torch.empty(spec.num_axes, spec.head_dim // self.block, entries))
         self.reset_parameters()

@@ -25,7 +25,8 @@ class RandomizedEncoding(RandomWrapper):
         As the other encoding's.
 
     Raises:
-        ValueError: If ``times`` is below 1; for positions that are negative, fractional or beyond the range.
+        ValueError: If ``times`` is below 1, or the other encoding counts tokens by itself; for positions that are
+            negative, fractional or beyond the range.
 
     Source:
         Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843.
@@ -48,7 +49,9 @@ class RandomizedEncoding(RandomWrapper):
         if times < 1:
             raise ValueError(f"times of encoding 'randomized' must be 1 or more, got {times}")
         super().__init__(spec, of, replace(spec, extent=tuple(times * n for n in spec.extent)))
-        self.relative = self.contextual = False
+        if self.contextual:
+            raise ValueError(f"encoding 'randomized' needs one that asks for positions, got {of!r}")
+        self.relative = self.blind
         self.beyond = "refuses"
         self._seen: tuple[Tensor | None, tuple[int, ...]] = (None, ())
         self._fixed: tuple[Tensor | None, Tensor | None] = (None, None)

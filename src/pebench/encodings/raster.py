@@ -41,7 +41,7 @@ class RasterEncoding(Wrapper):
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))
         if type(self.inner).place is not PositionalEncoding.place:
             raise ValueError(f"encoding 'raster' cannot have {of!r} inside, but can be inside it")
-        self.isotropic = self.inner.isotropic and spec.num_axes == 1
+        self.isotropic = self.inner.isotropic and (spec.num_axes == 1 or self.blind)
 
     def numbers(self, positions: Tensor) -> Tensor:
         """The cells' numbers: (L, 1)."""

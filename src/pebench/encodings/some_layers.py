@@ -1,5 +1,6 @@
 """Some-layers: an encoding in all layers but every k-th, or in those alone."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -39,20 +40,21 @@ class SomeLayersEncoding(Wrapper):
     """
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 4, but: bool = True) -> None:
-        super().__init__(spec, of)
-        self.refuse_input()
-        self.every, self.but = every, but
-        if every < 1 or not any(map(self.acts, range(spec.num_layers))):
+        chosen = [n for n in range(spec.num_layers) if every > 0 and ((n + 1) % every == 0) != but]
+        if not chosen:
             raise ValueError(f"encoding 'some-layers' acts in none of {spec.num_layers} layers with every={every}")
+        super().__init__(spec, of, replace(spec, num_layers=len(chosen)))  # with parameters for these alone
+        self.refuse_input()
+        self.own = {layer: number for number, layer in enumerate(chosen)}
 
     def acts(self, layer: int) -> bool:
         """Whether the encoding is in a layer, counted from 0."""
-        return ((layer + 1) % self.every == 0) != self.but
+        return layer in self.own
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """As the other encoding does, where it acts."""
-        return self.inner.query_key(q, k, x, state, layer) if self.acts(layer) else (q, k)
+        return self.inner.query_key(q, k, x, state, self.own[layer]) if self.acts(layer) else (q, k)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """As the other encoding does, where it acts."""
-        return self.inner.bias(q, k, x, state, layer) if self.acts(layer) else None
+        return self.inner.bias(q, k, x, state, self.own[layer]) if self.acts(layer) else None

@@ -1,0 +1,120 @@
+"""``pebench verify``: hold an encoding to every property, and say what it is."""
+
+import argparse
+import ast
+import importlib
+import inspect
+import sys
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from pebench.encodings.base import EncodingLike, PositionalEncoding
+from pebench.errors import UserError, unknown_name
+from pebench.registry import normal_options, parse_encoding
+from pebench.settings import parse_settings
+
+EXIT_FAILED = 1
+
+
+def verify_command(options: argparse.Namespace) -> int:
+    """``pebench verify``."""
+    warnings.filterwarnings("ignore")  # of libraries, between the lines
+    from pebench.conformance import SETTINGS, Subject
+    from pebench.conformance.card import card
+
+    encoding = find_encoding(options.encoding)
+    subject = Subject(encoding, read_options(encoding, options.settings))
+    if not any(map(subject.serves, SETTINGS)):
+        raise UserError(f"{options.encoding} can be built for none of our models: {_refusal(subject)}")
+    failed = _run(subject)
+    if not failed:
+        facts = {"encoding": _title(options, subject), **card(subject)}
+        width = max(map(len, facts))
+        sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
+    sys.stdout.write("\n" + (f"{failed} properties are broken.\n" if failed else "Every property holds.\n"))
+    return EXIT_FAILED if failed else 0
+
+
+def find_encoding(text: str) -> EncodingLike:
+    """A registered name, alone or with options, as it is; the class that ``module:Class`` names.
+
+    Raises:
+        UserError: Where there is none.
+    """
+    module, colon, name = text.partition(":")
+    if not colon or "(" in module:
+        parse_encoding(text)
+        return text
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the folder where the command was given
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"expected module:Class or a name of `pebench list encodings`, got {text!r}: {error}."
+        ) from error
+    if not callable(found) or (isinstance(found, type) and not issubclass(found, PositionalEncoding)):
+        raise UserError(f"expected a PositionalEncoding, or a function that makes one, got {text!r}: {found!r}.")
+    return found
+
+
+def read_options(encoding: EncodingLike, settings: Iterable[str]) -> dict[str, Any]:
+    """Options of the encoding from ``option=value`` or ``encoding.option=value``.
+
+    Raises:
+        UserError: For an option that it does not have.
+    """
+    given = {name.removeprefix("encoding."): value for name, value in parse_settings(settings, "--set").items()}
+    values = {name: _literal(value) for name, value in given.items()}
+    if isinstance(encoding, str):
+        return normal_options(parse_encoding(encoding)[0], values)
+    known = inspect.signature(encoding).parameters
+    for name in values:
+        if name not in known:
+            raise unknown_name(f"option of {encoding.__name__}:", name, list(known)[1:] or ["(it has none)"])
+    return values
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval({"true": "True", "false": "False", "null": "None"}.get(text, text))
+    except (SyntaxError, ValueError):
+        return text
+
+
+def _title(options: argparse.Namespace, subject: Any) -> str:
+    summary = (subject.maker.__doc__ or "").strip().split("\n")[0]
+    return ", ".join([options.encoding, *options.settings]) + (f": {summary}" if summary else "")
+
+
+def _refusal(subject: Any) -> str:
+    from pebench.conformance import SETTINGS
+
+    try:
+        subject.build(SETTINGS[0].spec)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _run(subject: Any) -> int:
+    """Check every property where it applies, with a line for each; returns how many do not hold."""
+    from pebench.conformance import PROPERTIES, Bench, BrokenError, check, checks
+
+    benches: dict[Any, Bench] = {}
+    todo, failed = list(checks(subject)), 0
+    for name, item in PROPERTIES.items():
+        settings, broken = [setting for other, setting in todo if other is item], None
+        for setting in settings:
+            try:
+                check(item, benches.setdefault(setting, Bench(subject, setting)))
+            except BrokenError as error:
+                broken = error
+                break
+        state = "broken" if broken else f"ok x {len(settings)}" if settings else "-"
+        print(f"{state:7} {name:18} {item.statement}", flush=True)
+        if broken:
+            failed += 1
+            print(f"        in {broken.setting}\n        expected {broken.expected}\n        got      {broken.got}")
+    return failed
