@@ -453,6 +453,14 @@ def test_a_length_that_failed_is_checked_again() -> None:
             trunk(torch.randn(1, 3, 8))
 
 
+@pytest.mark.parametrize("spoilt", ["content", "positions"])
+def test_nan_that_an_encoding_was_given_is_not_its_fault(spoilt: str) -> None:
+    trunk = Transformer(load_encoding("rope")(SPEC))
+    content, positions = torch.randn(1, 3, 8), torch.arange(3.0).unsqueeze(1)
+    {"content": content, "positions": positions}[spoilt][0, 0] = float("nan")
+    assert trunk(content, positions).isnan().any()
+
+
 @pytest.mark.parametrize("shape", [(), (3, 3), (2, 3, 3), (1, 2, 3, 3), (4, 2, 3, 3), (4, 1, 1, 3), (4, 2, 3, 1)])
 def test_a_bias_may_have_every_shape_that_broadcasts(shape: tuple[int, ...]) -> None:
     class Shaped(PositionalEncoding):

@@ -96,13 +96,14 @@ def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
 
 def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
     """Of each run: ``done``, ``failed``, ``running`` (by a process that lives) or ``to do``. Reads no record."""
-    folders: dict[str, set[str]] = {}
+    folders: dict[tuple[str, str], set[str]] = {}
     found = []
     for config in plan:
-        parent, _, name = config.directory.rpartition("/")
-        if parent not in folders:
-            folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
-        known = folders[parent] and name in folders[parent]
+        kind = config.task, config.encoding
+        if kind not in folders:
+            parent = (out / config.directory).parent
+            folders[kind] = set(os.listdir(parent)) if parent.is_dir() else set()
+        known = folders[kind] and config.directory.rpartition("/")[2] in folders[kind]
         found.append(folder_state(out / config.directory) if known else "to do")
     return found
 

@@ -32,11 +32,13 @@ class Checked:
         encoding: To be checked.
 
     Raises:
-        EncodingError: By every hook that returns something of another kind or shape than it must, or NaN.
+        EncodingError: By every hook that returns something of another kind or shape than it must, or NaN where
+            it was given none.
     """
 
     def __init__(self, encoding: PositionalEncoding) -> None:
         self.encoding = encoding
+        self.positions: Tensor | None = None
 
     def __call__(self, state: Any) -> Any:
         """`PositionalEncoding.forward`; a state may be anything."""
@@ -44,20 +46,20 @@ class Checked:
 
     def place(self, positions: Tensor) -> Tensor:
         """`PositionalEncoding.place`."""
-        placed = self.encoding.place(positions)
+        self.positions, placed = positions, self.encoding.place(positions)
         self._check("place", placed, tuple(positions.shape))
         return placed
 
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """`PositionalEncoding.embed`."""
         told = self.encoding.embed(x, state)
-        self._check("embed", told, (*x.shape[:2], self.encoding.model_width))
+        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), x)
         return told
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
         """`PositionalEncoding.residual`."""
         told = self.encoding.residual(x, valid, state, layer)
-        self._check("residual", told, tuple(x.shape))
+        self._check("residual", told, tuple(x.shape), x)
         return told
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
@@ -67,24 +69,24 @@ class Checked:
             self._refuse("query_key", _kind(told), "two tensors, queries and keys")
         wide = told[0].shape[-1] if isinstance(told[0], Tensor) and told[0].ndim else q.shape[-1]
         for tensor in told:
-            self._check("query_key", tensor, (*q.shape[:3], wide))
+            self._check("query_key", tensor, (*q.shape[:3], wide), q, k, x)
         return told
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """`PositionalEncoding.bias`."""
         told = self.encoding.bias(q, k, x, state, layer)
         if told is not None:
-            self._check("bias", told, (*q.shape[:3], k.shape[2]), broadcast=True)
+            self._check("bias", told, (*q.shape[:3], k.shape[2]), q, k, x, broadcast=True)
         return told
 
-    def _check(self, hook: str, told: Any, shape: tuple[int, ...], broadcast: bool = False) -> None:
+    def _check(self, hook: str, told: Any, shape: tuple[int, ...], *given: Tensor, broadcast: bool = False) -> None:
         expected = f"one {'that broadcasts to' if broadcast else 'of'} shape {shape}"
         if not isinstance(told, Tensor):
             self._refuse(hook, _kind(told), f"a tensor, {expected}")
         fits = _broadcasts(tuple(told.shape), shape) if broadcast else tuple(told.shape) == shape
         if not fits or not told.is_floating_point():
             self._refuse(hook, _kind(told), expected + " of floating-point numbers" * fits)
-        if told.numel() and told.detach().amin().isnan():  # makes no tensor of its size, unlike isnan().any()
+        if _has_nan(told) and not any(_has_nan(tensor) for tensor in (self.positions, *given)):
             self._refuse(hook, "NaN", "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:
@@ -95,6 +97,11 @@ def _kind(told: Any) -> str:
     if isinstance(told, Tensor):
         return f"a tensor of shape {tuple(told.shape)} and {str(told.dtype).removeprefix('torch.')}"
     return f"{type(told).__name__}" if told is not None else "nothing"
+
+
+def _has_nan(tensor: Tensor | None) -> bool:
+    """Whether there is NaN in a tensor; without one of its size in memory, unlike ``isnan().any()``."""
+    return tensor is not None and tensor.numel() > 0 and bool(tensor.detach().amin().isnan())
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
