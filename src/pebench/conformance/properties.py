@@ -196,6 +196,19 @@ def _shape(bench: Bench) -> None:
         holds(bool(output.isfinite().all()), f"finite numbers in {dtype}", "infinities or none")
 
 
+@_holds("places", when=_asks)
+def _places(bench: Bench) -> None:
+    """Wherever it takes tokens to be, in training too, their order on every axis stays."""
+    encoding = bench.subject.build(bench.spec)
+    with torch.no_grad():
+        for mode in (True, False, True):
+            places = encoding.train(mode).place(bench.positions.clone())
+            for axis, column in enumerate(bench.positions.T):
+                steps = places[column.argsort(stable=True), axis].diff()
+                kept = bool(((steps > 0) == (column.sort().values.diff() > 0)).all() and (steps >= 0).all())
+                holds(kept, f"the order on axis {axis} kept", places[:, axis].tolist())
+
+
 @_holds("repeats")
 def _repeats(bench: Bench) -> None:
     """In evaluation says the same twice, also after training and inference mode."""
@@ -375,13 +388,17 @@ def _future(bench: Bench) -> None:
 
 @_holds("reach")
 def _reach(bench: Bench) -> None:
-    """The last token sees all others; in a bidirectional model so does the first."""
+    """The last token sees all others, without a block in between; in a bidirectional model so does the first."""
     for token in (-1,) if bench.causal else (-1, 0):
-        content = bench.content.clone().requires_grad_()
-        bench.model(content)[:, token].pow(3).sum().backward()
-        assert content.grad is not None
-        unseen = (content.grad.abs().amax(dim=(0, 2)) <= 1e-6).nonzero().flatten().tolist()  # masked ones have 0
-        holds(not unseen, f"token {token} to see every token", f"nothing of tokens {unseen}")
+        unseen = [_unseen(model, bench.content, token) for model in _one_attends(bench.model)]
+        holds(not all(unseen), f"token {token} to see every token in some block", f"nothing of tokens {unseen}")
+
+
+def _unseen(model: Transformer, content: Tensor, token: int) -> list[int]:
+    content = content.clone().requires_grad_()
+    model(content)[:, token].pow(3).sum().backward()
+    assert content.grad is not None
+    return (content.grad.abs().amax(dim=(0, 2)) <= 1e-7).nonzero().flatten().tolist()  # those that are masked have 0
 
 
 @_holds("prefix", when=_causal)
@@ -471,6 +488,8 @@ def _beyond(bench: Bench) -> None:
     holds(bool(output.isfinite().all()), "finite numbers beyond the trained extent", "infinities or none")
     if bench.encoding.beyond == "goes on":
         differ(output, model(content), "positions beyond the trained extent to differ from those within")
+        moved = model(content, (15990 + bench.positions)[shuffled(bench.length)])
+        differ(moved, model(content, 15990 + bench.positions), "neighbours far out to be told apart")
         return
     clamped = far.minimum(torch.tensor(bench.extent) - 1.0)
     same(output, model(content, clamped), "positions beyond the trained extent to be clamped to it")
@@ -489,11 +508,18 @@ def _longer(bench: Bench) -> None:
 
 @_holds("gradients")
 def _gradients(bench: Bench) -> None:
-    """From initialisation on, gradients reach every parameter, in every layer and head; but those declared idle."""
+    """Gradients reach every parameter, in every layer and head; but those declared idle.
+
+    At first, after training, and where training has turned signs: what is clamped must not be lost.
+    """
     fresh = Transformer(bench.subject.build(bench.spec))
     initialise(fresh, seed=0)
     weights = noise(3, bench.length, bench.encoding.model_width, seed=5)
-    for model in (fresh, bench.trunk()):
+    opposite = bench.trunk()
+    with torch.no_grad():
+        for parameter in opposite.encoding.parameters():
+            parameter.neg_()
+    for model in (fresh, bench.trunk(), opposite):
         (model.train()(bench.content) * weights).sum().backward()
         starved = {name for name, _ in model.encoding.named_parameters()} - set(model.encoding.idle)
         starved = {name for name in starved if _starved(model, name)}
