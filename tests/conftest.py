@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores, and threads that wait for others spin
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:.*LeafSpec.*:FutureWarning")  # lightning 2.6 beside torch 2.15
