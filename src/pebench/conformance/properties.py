@@ -36,7 +36,7 @@ from pebench.conformance.bench import (
 from pebench.encodings.base import EncodingSpec, grid_positions
 from pebench.layers import initialise
 from pebench.models import transformer
-from pebench.models.transformer import Transformer
+from pebench.models.transformer import Masks, Transformer
 from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule
 
@@ -701,9 +701,10 @@ def _compiled(bench: Bench) -> None:
 
     def run(x: Tensor) -> Tensor:
         state = model.encoding(prepared)
+        masks = Masks(bench.spec.causal, x.shape[1], x.device, None)
         x = model.encoding.embed(x, state)
         for layer, block in enumerate(model.blocks):
-            x = block(model.encoding.residual(x, None, state, layer), model.encoding, state, None)
+            x = block(model.encoding.residual(x, None, state, layer), model.encoding, state, masks)
         return x
 
     torch._dynamo.reset()

@@ -51,9 +51,10 @@ class SandwichEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """The bias between all pairs of `positions`: (H, L, L)."""
         device, pairs = positions.device, self.d // 2
-        exponents = torch.arange(1, pairs + 1, device=device, dtype=torch.float64) / pairs
-        waves = positions.double() * self.base**-exponents
-        products = waves.cos() @ waves.cos().T + waves.sin() @ waves.sin().T
+        distance = (positions - positions.T).double()
+        products = torch.zeros_like(distance)
+        for k in range(1, pairs + 1):  # all at once would take d/2 times the memory
+            products += (distance * self.base ** (-k / pairs)).cos()
         rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=device) / self.spec.num_heads
         return ((products - pairs) / rates[:, None, None]).float()
 
