@@ -62,14 +62,13 @@ BROKEN = [
     # axes
     Mutant("rows alone", "rope_mixed", "state[:, :1] * rows + state[:, 1:] * columns", "state[:, :1] * (rows + columns)"),
     Mutant("columns alone", "alibi", "torch.linalg.vector_norm(offsets, dim=-1)", "offsets[..., -1].abs()"),
-    Mutant("column-major cells", "base", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (size if axis == 0 else 1)", "learned"),
     Mutant("distance by row, then column", "kerple", ".norm(dim=-1)", ".mul(torch.tensor([1.0, 2.0])[: positions.shape[1]]).norm(dim=-1)"),
     Mutant("column forgotten", "raster", "number * size + positions[:, axis : axis + 1]", "number * size + positions[:, :1] * (axis == 0)"),
     Mutant("rows and columns share a table", "axial_learned", "positions.long() + starts", "positions.long()"),
     # shapes taken for what they are not
     Mutant("indexed by batch", "add", "x + state.to(x.dtype)", "x + state.to(x.dtype)[: len(x), None]"),
     Mutant("indexed by batch", "learned", "self.table[state] * self.scale", "self.table[: len(x), None] * self.scale"),
-    Mutant("the number of tokens for positions", "add", "sinusoid(positions, self.spec", "sinusoid(torch.arange(len(positions)).float()[:, None].expand_as(positions), self.spec"),
+    Mutant("the number of tokens for positions", "add", "sinusoid(positions, self.spec", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self.spec"),
     Mutant("positions from the sequence", "t5_bias", "positions.T[:, None, :] - positions.T[:, :, None]", "torch.arange(len(positions)).expand(positions.shape[1], 1, -1) - positions.T[:, :, None]"),
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
     Mutant("sum over the batch", "fox", ".cumsum(dim=1)", ".cumsum(dim=0)"),
@@ -136,11 +135,12 @@ BROKEN = [
     Mutant("offsets of the wrong pairs", "base", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
     Mutant("acts in no head", "some_heads", "torch.cat((told[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
-    Mutant("the second of two forgotten", "stack", "self.second.parameter_count()", "0"),
+    Mutant("declared what one of two is", "stack", "all(getattr(part, name)", "any(getattr(part, name)"),
     Mutant("shifted in evaluation", "shifted", "if self.training:", "if True:"),
 ]  # fmt: skip
 
 OTHER = [
+    Mutant("column-major cells", "base", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (extent[0] if axis else 1)"),
     Mutant("another base", "sinusoid", "base: float = 10000.0, ratio", "base: float = 1000.0, ratio"),
     Mutant("another base", "rope", "self.theta = theta if theta is not None else (10000.0", "self.theta = theta if theta is not None else (1000.0"),
     Mutant("turned the other way", "rope", "angles.sin().float()", "-angles.sin().float()"),
