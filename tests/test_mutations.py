@@ -78,7 +78,7 @@ BROKEN = [
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),
     Mutant("a table for all instances", "sandwich", "return ((products - pairs) / rates[:, None, None]).float()", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), ((products - pairs) / rates[:, None, None]).float())"),
-    Mutant("places of training in evaluation", "randomized", "if positions is not self._fixed[0]:", "if self._fixed[0] is None or True:\n            generator = None\n            self._fixed = positions, self._draw(positions, generator)\n        if positions is not self._fixed[0]:"),
+    Mutant("places of training in evaluation", "randomized", "torch.Generator().manual_seed(1000 * axis + size)", "torch.default_generator"),
     # gradients
     Mutant("no gradient", "learned", "self.table[state]", "self.table.detach()[state]"),
     Mutant("no gradient", "t5_bias", "torch.stack(axes)", "torch.stack(axes).detach()"),
@@ -91,9 +91,9 @@ BROKEN = [
     Mutant("gate never opens", "gated_add", "2 * self.gate.sigmoid() * state", "2 * (self.gate.sigmoid() > 2) * state"),
     # layers and heads
     Mutant("the first layer for all", "kerple", "x[layer]", "x[0]"),
-    Mutant("the first layer for all", "swin_bias", "self.table[layer][state]", "self.table[0][state]"),
+    Mutant("the first layer for all", "swin_bias", "self.table[layer], state", "self.table[0], state"),
     Mutant("the next layer", "log_cpb", "self.second[layer]", "self.second[0]"),
-    Mutant("one head for all", "t5_bias", ".permute(2, 0, 1)[None]", ".permute(2, 0, 1)[None, :1]"),
+    Mutant("one head for all", "t5_bias", "spread(table, bucket)", "spread(table[:, :1], bucket)"),
     Mutant("one head for all", "rope_mixed", "self.frequencies[layer].float()", "self.frequencies[layer, :, :1].float()"),
     Mutant("heads and layers exchanged", "transformer_xl", "q + self.v[layer].to(q.dtype)", "q + self.v[0].to(q.dtype)"),
     # numbers
