@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pebench.models.transformer import SelfAttention
+from pebench.models.transformer import Masks, SelfAttention
 
 from .helpers import (
     GRID_CELLS,
@@ -228,7 +228,7 @@ def test_these_logits_are_those_of_the_trunk(name, monkeypatch):
     layer = SelfAttention(24, 2, causal=True, gain=1.0, layer=1)
     x, state = noise(2, 5, 24), state_of(encoding, TEXT_CELLS)
     heads = layer.qkv(x).unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)
-    layer(x, encoding, state, None)
+    layer(x, encoding, state, Masks(True, 5, x.device, None))
     q, k = encoding.query_key(heads[0], heads[1], x, state, 1)
     bias = encoding.bias(q, k, x, state, 1)
     expected = q @ k.mT * 12**-0.5 + (0 if bias is None else bias)

@@ -304,8 +304,7 @@ def test_pope_compares_lengths_at_the_angle_of_the_offset(causal, theta):
     def rule(h, i, j):
         total = 0.0
         for c in range(12):
-            phase = min(0.0, max(-2 * math.pi, delta[h][0][c]))
-            angle = (TEXT[j][0] - TEXT[i][0]) * theta ** (-c / 12) + phase
+            angle = (TEXT[j][0] - TEXT[i][0]) * theta ** (-c / 12) + delta[h][0][c]
             total += softplus(seen.q[h][i][c]) * softplus(seen.k[h][j][c]) * math.cos(angle)
         return total / math.sqrt(12)
 

@@ -6,6 +6,7 @@ encoding raises.
 
 import copy
 import inspect
+import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -212,12 +213,12 @@ def _places(bench: Bench) -> None:
 @_holds("repeats")
 def _repeats(bench: Bench) -> None:
     """In evaluation says the same twice, also after training and inference mode."""
-    model = bench.trunk()
+    model, content = bench.trunk(), bench.content
     with torch.inference_mode():
-        first = model(bench.content) + 0
+        first = model(content) + 0
     model.train()
-    model(bench.content).square().mean().backward()
-    same(model.eval()(bench.content), first.clone(), "the same output as before training mode")
+    model(content).square().mean().backward()
+    same(model.eval()(content), first.clone(), "the same output as before training mode")
 
 
 def _permuted(bench: Bench, order: Tensor, told: bool) -> None:
@@ -627,7 +628,7 @@ def _kept(module: nn.Module) -> int:
 @_holds("instances", once=True)
 def _instances(bench: Bench) -> None:
     """Instances with other options, or in other models, share nothing."""
-    size: dict[str, Any] = {"num_heads": 1, "extent": tuple(8 * n for n in bench.extent)}
+    size: dict[str, Any] = {"num_heads": 2, "extent": tuple(8 * n for n in bench.extent)}
     model, positions = bench.trunk(**size), 8 * bench.positions  # wide and far enough for every option to matter
     before, gaps = model(bench.content, positions), {}
     for options, changes in _variations(bench, size):
@@ -635,8 +636,9 @@ def _instances(bench: Bench) -> None:
         between = other(noise(3, bench.length, other.encoding.content_width), positions)
         after = model(bench.content, positions)
         same(after, before, f"another instance with {options or changes} to change nothing", 0.0)
-        if options and list(map(_shape_of, other.parameters())) == list(map(_shape_of, model.parameters())):
-            gaps[str(options)] = gap(between, before)
+        if options:  # other parameters are a difference, too
+            alike = list(map(_shape_of, other.parameters())) == list(map(_shape_of, model.parameters()))
+            gaps[str(options)] = gap(between, before) if alike else math.inf
     holds(not gaps or max(gaps.values()) > DIFFERENT, "some other option to make a difference", gaps)
 
 
@@ -645,13 +647,14 @@ def _shape_of(tensor: Tensor) -> torch.Size:
 
 
 def _variations(bench: Bench, size: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Options, and changes of the model, with which another instance can be built: numbers are doubled."""
-    tries: list[tuple[dict[str, Any], dict[str, Any]]] = [({}, {"num_heads": 2}), ({}, {"d_model": 64})]
+    """Options, and changes of the model, with which another instance can be built: numbers are doubled, and halved."""
+    tries: list[tuple[dict[str, Any], dict[str, Any]]] = [({}, {"num_heads": 1}), ({}, {"d_model": 64})]
+    built = bench.subject.build(replace(bench.spec, **size))
     for name, option in inspect.signature(bench.subject.maker).parameters.items():
         now = bench.subject.given.get(name, option.default)
-        now = getattr(bench.encoding, name, None) if now is None else now
+        now = getattr(built, name, None) if now is None else now
         if option.kind == option.KEYWORD_ONLY and isinstance(now, int | float) and not isinstance(now, bool):
-            tries.append(({name: 2 * now or 1}, {}))
+            tries += [({name: 2 * now or 1}, {}), ({name: now // 2 if isinstance(now, int) else now / 2}, {})]
     for options, changes in tries:
         try:
             bench.subject.build(replace(bench.spec, **{**size, **changes}), **options)
