@@ -65,17 +65,17 @@ class LieRotaryEncoding(PositionalEncoding):
         nn.init.uniform_(self.entries, 0, 2 * math.pi)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The positions as shares of the extent: (L, P)."""
-        return positions / torch.tensor(self.spec.extent, device=positions.device)
+        """The positions as shares of the extent: (L, P), 64-bit, as angles far out need it."""
+        return positions.double() / torch.tensor(self.spec.extent, device=positions.device)
 
     def forward(self, state: Tensor) -> Tensor:
         """The rotation at every position: (L, K / block, block, block)."""
         rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
-        entries = self.entries.float()
+        entries = self.entries.double()
         lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)
         lower[..., rows, columns] = entries
         skew = lower - lower.mT
-        return torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1))
+        return torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1)).float()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Turn queries and keys alike."""
