@@ -48,10 +48,9 @@ def acts_on(bench: Bench) -> list[str]:
     """What it changes: found by watching its hooks, as those of encodings made of others hand on what they get."""
     acting: set[str] = set()
     model = bench.trunk()
-    with torch.no_grad():
-        for mode in (model.train(), model.eval()):
-            with _watched(mode.encoding, acting):
-                mode(bench.content)
+    with torch.no_grad(), _watched(model.encoding, acting):
+        for training in (True, True, False):  # a policy may have drawn by chance what it was given
+            model.train(training)(bench.content)
     return [what for hook, what in PLACES.items() if hook in acting]
 
 
@@ -65,7 +64,7 @@ def _watched(encoding: PositionalEncoding, acting: set[str]) -> Any:
             found = plain(*arguments)
             untouched = {"query_key": arguments[:2], "bias": None}.get(hook, arguments[0])
             pairs = zip(found, untouched, strict=True) if isinstance(found, tuple) else [(found, untouched)]
-            if any(one is not other for one, other in pairs):
+            if any(one is not other and (other is None or not torch.equal(one, other)) for one, other in pairs):
                 acting.add(hook)
             return found
 

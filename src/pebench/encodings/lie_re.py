@@ -66,13 +66,13 @@ class LieRotaryEncoding(PositionalEncoding):
         nn.init.uniform_(self.entries, 0, 2 * math.pi)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The positions as shares of the extent: (L, P)."""
+        """The positions as shares of the extent: (L, P), 64-bit, as angles far out need it."""
         return positions.double() / torch.tensor(self.spec.extent, device=positions.device)
 
     def forward(self, state: Tensor) -> Tensor:
         """The rotation at every position: (L, K / block, block, block)."""
         rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
-        entries = self.entries.double()  # in 32 bits, angles far out would be off
+        entries = self.entries.double()
         lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)
         lower[..., rows, columns] = entries
         skew = lower - lower.mT

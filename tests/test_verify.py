@@ -1,0 +1,153 @@
+"""``pebench verify``: what it prints, what it returns, and that it objects to what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from pebench.cli import main
+from pebench.conformance import PROPERTIES, SETTINGS, Bench, BrokenError, Subject, check
+from pebench.conformance.card import acts_on, attention, card
+from pebench.encodings.base import PositionalEncoding
+
+MINE = '''
+from pebench import PositionalEncoding
+
+
+class Ruler(PositionalEncoding):
+    """The position itself, small."""
+
+    def __init__(self, spec, *, scale: float = 0.1):
+        super().__init__(spec)
+        self.scale = scale
+
+    def prepare(self, positions):
+        axes = positions.new_tensor([[1.0], [0.3]])[: positions.shape[1]]
+        return self.scale * (positions @ axes) % 7
+
+    def embed(self, x, state):
+        signs = 1 - 2 * (self.spec.d_model - 1 - x.new_tensor(range(x.shape[-1]))).remainder(2)
+        return x + (state * signs).to(x.dtype)
+
+
+class Mute(PositionalEncoding):
+    """Forgets to say anything."""
+
+
+class Crashing(PositionalEncoding):
+    """Cannot be made."""
+
+    def __init__(self, spec):
+        raise RuntimeError("out of order")
+'''
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_encodings.py").write_text(MINE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "my_encodings", raising=False)
+
+
+def test_a_sound_encoding_passes_with_its_card(capsys):
+    assert main(["verify", "alibi"]) == 0
+    text = capsys.readouterr().out
+    assert all(f" {name} " in text for name in PROPERTIES)
+    assert "Every property holds." in text
+    assert "broken" not in text
+    assert "acts on          attention logits" in text
+    assert "serves           causal text, text, grid, causal grid" in text
+    assert "invariances      a shift, rows exchanged with columns, the mirror image" in text
+    assert "attention        fused, with a bias" in text
+    assert "x none's at 64 tokens" in text
+
+
+def test_a_class_of_ones_own_is_found_in_the_current_folder(mine, capsys):
+    main(["verify", "my_encodings:Ruler", "--set", "scale=0.2"])
+    text = capsys.readouterr().out
+    assert "ok x 4  constructs" in text
+    assert "-       size" in text  # the formula is of the default options
+
+
+def test_what_is_broken_is_named(mine, capsys):
+    assert main(["verify", "my_encodings:Mute"]) == 1
+    text = capsys.readouterr().out
+    assert "broken  order " in text
+    assert "expected outputs that notice that tokens are moved" in text
+    assert "got      a difference of " in text
+    assert "properties are broken." in text
+
+
+def test_an_encoding_that_cannot_be_made_is_broken_and_no_crash(mine, capsys):
+    assert main(["verify", "my_encodings:Crashing"]) == 1
+    assert "RuntimeError: out of order" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ropy"], "unknown encoding 'ropy'. Did you mean 'rope'?"),
+        (["nowhere:Class"], "No module named 'nowhere'"),
+        (["my_encodings:Nothing"], "has no attribute 'Nothing'"),
+        (["my_encodings:MINE_TOO"], "has no attribute"),
+        (["pathlib:Path"], "expected a PositionalEncoding"),
+        (["rope", "--set", "theto=3"], "Did you mean 'theta'?"),
+        (["rope", "--set", "theta"], "--set expects key=value"),
+        (["my_encodings:Ruler", "--set", "scala=3"], "Did you mean 'scale'?"),
+        (["concat", "--set", "d_p=7"], "can be built for none of our models: d_p of encoding 'concat' must be"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(mine, capsys, arguments, message):
+    assert main(["verify", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_broken_property_says_what_where_and_how():
+    class Mute(PositionalEncoding):
+        pass
+
+    with pytest.raises(BrokenError) as caught:
+        check(PROPERTIES["order"], Bench(Subject(Mute), SETTINGS[1]))
+    assert (caught.value.property, caught.value.setting) == ("order", "text")
+    assert str(caught.value).startswith("order (text): expected outputs that notice that tokens are moved, got a diff")
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("none", []),
+        ("add", ["the input"]),
+        ("cpe", ["the residual stream"]),
+        ("rope", ["queries and keys"]),
+        ("deberta", ["queries and keys", "attention logits"]),
+        ("stack", ["the input", "queries and keys"]),
+        ("shifted", ["positions", "the input"]),
+        ("some-heads(of='alibi')", ["attention logits"]),
+    ],
+)
+def test_where_an_encoding_acts_is_found_by_watching(name, expected):
+    assert acts_on(Bench(Subject(name), SETTINGS[0])) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("rope", "fused, without a bias"),
+        ("alibi", "fused, with a bias"),
+        ("t5-bias", "matrix products, with a trained bias"),
+        ("some-layers(of='alibi')", "fused, without a bias; fused, with a bias"),
+    ],
+)
+def test_the_path_of_attention(name, expected):
+    assert attention(Bench(Subject(name), SETTINGS[0])) == expected
+
+
+def test_a_card_tells_settings_apart():
+    facts = card(Subject("lie-re"), rounds=1)
+    assert facts["invariances"] == "a shift (causal text, text)"
+    assert facts["parameters"].startswith(
+        "28 (causal text), 28 (text), 56 (grid), 56 (causal grid); declared: num_axes"
+    )
+    assert card(Subject("rope-mixed"), rounds=1)["serves"] == "grid, causal grid"
+    assert card(Subject("fox"), rounds=1)["beyond training"] == "asks for no positions"
