@@ -2,16 +2,13 @@
 
 import argparse
 import ast
-import importlib
-import inspect
 import sys
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
-from pebench.encodings.base import EncodingLike, PositionalEncoding
-from pebench.errors import UserError, unknown_name
-from pebench.registry import normal_options, parse_encoding
+from pebench.errors import UserError
+from pebench.registry import load_encoding, normal_options, parse_encoding
 from pebench.settings import parse_settings
 
 EXIT_FAILED = 1
@@ -23,8 +20,8 @@ def verify_command(options: argparse.Namespace) -> int:
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
 
-    encoding = find_encoding(options.encoding)
-    subject = Subject(encoding, read_options(encoding, options.settings))
+    load_encoding(parse_encoding(options.encoding)[0])  # before anything is printed
+    subject = Subject(options.encoding, read_options(options.encoding, options.settings))
     if not any(map(subject.serves, SETTINGS)):
         raise UserError(f"{options.encoding} can be built for none of our models: {_refusal(subject)}")
     failed = _run(subject)
@@ -36,44 +33,14 @@ def verify_command(options: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def find_encoding(text: str) -> EncodingLike:
-    """A registered name, alone or with options, as it is; the class that ``module:Class`` names.
-
-    Raises:
-        UserError: Where there is none.
-    """
-    module, colon, name = text.partition(":")
-    if not colon or "(" in module:
-        parse_encoding(text)
-        return text
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # the folder where the command was given
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(
-            f"expected module:Class or a name of `pebench list encodings`, got {text!r}: {error}."
-        ) from error
-    if not callable(found) or (isinstance(found, type) and not issubclass(found, PositionalEncoding)):
-        raise UserError(f"expected a PositionalEncoding, or a function that makes one, got {text!r}: {found!r}.")
-    return found
-
-
-def read_options(encoding: EncodingLike, settings: Iterable[str]) -> dict[str, Any]:
+def read_options(encoding: str, settings: Iterable[str]) -> dict[str, Any]:
     """Options of the encoding from ``option=value`` or ``encoding.option=value``.
 
     Raises:
         UserError: For an option that it does not have.
     """
     given = {name.removeprefix("encoding."): value for name, value in parse_settings(settings, "--set").items()}
-    values = {name: _literal(value) for name, value in given.items()}
-    if isinstance(encoding, str):
-        return normal_options(parse_encoding(encoding)[0], values)
-    known = inspect.signature(encoding).parameters
-    for name in values:
-        if name not in known:
-            raise unknown_name(f"option of {encoding.__name__}:", name, list(known)[1:] or ["(it has none)"])
-    return values
+    return normal_options(parse_encoding(encoding)[0], {name: _literal(value) for name, value in given.items()})
 
 
 def _literal(text: str) -> Any:
