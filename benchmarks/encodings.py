@@ -11,7 +11,7 @@ SUITE = Suite(
     where_served=True,
     seeds=3,
     tier="quick",
-    cost="unmeasured",
+    cost="378 runs",
     expect=(
         "No run fails. At one learning rate and the embedded tasks' budgets the order of the rows is that of what tiny "
         "models learn first, not a ranking of encodings."

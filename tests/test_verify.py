@@ -135,7 +135,7 @@ def test_where_an_encoding_acts_is_found_by_watching(name, expected):
         ("rope", "fused, without a bias"),
         ("alibi", "fused, with a bias"),
         ("t5-bias", "matrix products, with a trained bias"),
-        ("some-layers(of='alibi', every=2)", "fused, without a bias; fused, with a bias"),
+        ("some-layers(of='alibi', every=2)", "fused, with a bias; fused, without a bias"),
     ],
 )
 def test_the_path_of_attention(name, expected):
