@@ -22,7 +22,7 @@ imports:  ## Check that imports point downwards
 	lint-imports
 
 test:  ## Run the tests
-	python -m pytest
+	python -m pytest -n auto
 
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart
