@@ -23,11 +23,12 @@ from pebench.callbacks import DivergedError, FiniteLoss, Stopwatch
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.images import Images
+from pebench.models.transformer import Transformer
 from pebench.modules import TextClassifier, ViT
 from pebench.modules.base import SequenceModule
 from pebench.records import Record, find_record, read_records
 from pebench.registry import encoding_cards
-from pebench.runner import build, count, flops_per_sample, run
+from pebench.runner import build, count, probe, run
 from pebench.suites import serves
 from pebench.tasks import configure
 
@@ -163,22 +164,43 @@ def test_flops_equal_a_count_by_hand(task: str) -> None:
         patches = length * 2 * 4 * d if task == "vit-digits" else 0
         head = 2 * d * classes * (length if task == "lm-grammar" else 1)
         expected.add(3 * (blocks + head) + 2 * patches)  # no gradient of the pixels
-    assert flops_per_sample(module, data) in expected
+    assert probe(module, data)[0] in expected
 
 
 def test_counting_flops_leaves_the_model_as_it_was() -> None:
     config = smoke("lm-grammar", "alibi")
     data = datamodule_of(config)
     module, untouched = build(config, data), build(config, data)
-    flops_per_sample(module, data)
+    probe(module, data)
     assert all(torch.equal(a, b) for a, b in zip(module.parameters(), untouched.parameters(), strict=True))
     assert all(parameter.grad is None or not parameter.grad.any() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(("encoding", "precision", "kernel"), [
+    ("alibi", "32-true", "sdpa"), ("t5-bias", "32-true", "matmul"), ("alibi", "bf16-mixed", "matmul"),
+])  # fmt: skip
+def test_a_record_names_the_kernel_that_its_encoding_took(
+    encoding: str, precision: str, kernel: str, tmp_path: Path
+) -> None:
+    record = run(smoke("lm-grammar", encoding, precision=precision), options(tmp_path))
+    assert record.environment["attention"] == kernel
+
+
+@pytest.mark.filterwarnings("ignore:.*not a leaf Tensor.*")  # torch._dynamo looks, and suppresses it otherwise
+def test_a_compiled_run_learns_the_same_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    monkeypatch.setattr(  # without a C++ compiler
+        Transformer, "compile", lambda trunk: (compiled.append(trunk), nn.Module.compile(trunk, backend="eager"))
+    )
+    ours, plain = (run(smoke("lm-grammar", "rope", compile=value), options(tmp_path)) for value in (True, False))
+    assert (ours.environment["compiled"], plain.environment["compiled"], len(compiled)) == (True, False, 1)
+    assert ours.metrics == pytest.approx(plain.metrics, rel=1e-5)
 
 
 @pytest.mark.parametrize("task", EMBEDDED)
 def test_flops_do_not_depend_on_the_seed(task: str) -> None:
     configs = [smoke(task, seed=seed) for seed in range(5)]
-    assert len({flops_per_sample(build(c, d), d) for c in configs for d in [datamodule_of(c)]}) == 1
+    assert len({probe(build(c, d), d) for c in configs for d in [datamodule_of(c)]}) == 1
 
 
 def test_every_parameter_is_counted_once() -> None:

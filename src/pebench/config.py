@@ -84,6 +84,7 @@ class TrainConfig:
         clip: Largest gradient norm.
         evaluations: How often, evenly spread, validation is measured; the best one chooses the weights tested.
         precision: A Lightning precision: ``32-true`` or ``bf16-mixed``.
+        compile: Whether ``torch.compile`` makes one kernel of many; it takes about a minute first.
     """
 
     max_steps: int = 1000
@@ -94,6 +95,7 @@ class TrainConfig:
     clip: float = 1.0
     evaluations: int = 5
     precision: str = "32-true"
+    compile: bool = False
 
 
 @dataclass(frozen=True)

@@ -70,15 +70,16 @@ def peak_memory_gib(device: torch.device) -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
-def describe(device: torch.device, precision: str, attention: str) -> dict[str, Any]:
+def describe(device: torch.device, precision: str, compiled: bool, attention: str) -> dict[str, Any]:
     """What a record says of the circumstances.
 
     Args:
         device: What computed.
         precision: A Lightning precision.
+        compiled: Whether the trunk was.
         attention: The kernel that attention took.
     """
     return {
         "versions": versions(), "commit": commit(), "device": f"{device.type}: {device_name(device)}",
-        "threads": torch.get_num_threads(), "precision": precision, "attention": attention,
+        "threads": torch.get_num_threads(), "precision": precision, "compiled": compiled, "attention": attention,
     }  # fmt: skip

@@ -72,7 +72,7 @@ def provenance(table: Table) -> dict[str, list[str]]:
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
         found[name] = {record.environment.get("versions", {}).get(name) for record in records}
-    for name in ("commit", "device", "threads", "precision", "attention"):
+    for name in ("commit", "device", "threads", "precision", "compiled", "attention"):
         found[name] = {record.environment.get(name) for record in records}
     found["data"] = {record.dataset.get("fingerprint") for record in records}
     found["sizes"] = {_sizes(record) for record in records}

@@ -148,6 +148,7 @@ def _origin(table: Table) -> list[str]:
     versions = ", ".join(f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit"))
     plugins = [f"Plug-ins: {found['plug-ins']}"] if "plug-ins" in found else []
     machine = f"{found['device']}, threads {found['threads']}, precision {found['precision']}"
+    machine += {"False": "", "unknown": ""}.get(found["compiled"], f", compiled: {found['compiled']}")
     seconds = round(table.wall_time_s)
     return [
         f"Data: SHA-256 {data} ({found['sizes']})",

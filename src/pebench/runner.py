@@ -100,7 +100,9 @@ def run(
         clear(folder, step)
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
-    flops = flops_per_sample(module, data)
+    flops, learned_bias = probe(module, data)
+    if config.train.compile:
+        module.trunk.compile()
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
     callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, Resumable(last, stop)]
     trainer = make_trainer(config, options, folder, callbacks, step)
@@ -119,7 +121,9 @@ def run(
         peak_memory_gib=environment.peak_memory_gib(device),
         duration_s=stopwatch.wall,
         dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
-        environment=environment.describe(device, config.train.precision, attention_kernel(config, device))
+        environment=environment.describe(
+            device, config.train.precision, config.train.compile, attention_kernel(config, device, learned_bias)
+        )
         | {"devices": trainer.world_size}
         | described_plugins(module.trunk.encoding),
         started=started.isoformat(timespec="seconds"),
@@ -224,8 +228,8 @@ def count(module: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 
 
-def flops_per_sample(module: SequenceModule, data: TensorDataModule) -> int:
-    """Floating-point operations of forward and backward on one training example.
+def probe(module: SequenceModule, data: TensorDataModule) -> tuple[int, bool]:
+    """Floating-point operations of forward and backward on one example, and whether a bias in it needs a gradient.
 
     Counted by PyTorch's counter on an example of median length; it counts matrix products, which is nearly
     all. The attention kernel that it can see into is used.
@@ -233,21 +237,28 @@ def flops_per_sample(module: SequenceModule, data: TensorDataModule) -> int:
     examples, lengths = data.split("train")
     median = 0 if lengths is None else int(lengths.argsort(stable=True)[len(lengths) // 2])
     batch = data.on_after_batch_transfer(examples[torch.tensor([median])], 0)
-    chosen = transformer.attention_kernel
-    transformer.attention_kernel = lambda q, mask: "matmul"
+    learned = False
+
+    def visible(q: Tensor, mask: Tensor | None) -> str:
+        nonlocal learned
+        learned = learned or (mask is not None and mask.requires_grad)
+        return "matmul"
+
+    chosen, transformer.attention_kernel = transformer.attention_kernel, visible
     try:
         with FlopCounterMode(display=False) as counter:
             module.loss(batch).backward()  # type: ignore[no-untyped-call]
     finally:
         transformer.attention_kernel = chosen
     module.zero_grad()
-    return counter.get_total_flops()
+    return counter.get_total_flops(), learned
 
 
-def attention_kernel(config: RunConfig, device: torch.device) -> str:
+def attention_kernel(config: RunConfig, device: torch.device, learned_bias: bool) -> str:
     """Which way of computing attention a run took."""
     dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
-    return transformer.attention_kernel(torch.empty(0, dtype=dtype, device=device), None)
+    bias = torch.empty(0, requires_grad=True) if learned_bias else None
+    return transformer.attention_kernel(torch.empty(0, dtype=dtype, device=device), bias)
 
 
 def log_hyperparameters(logger: Any, record: Record) -> None:

@@ -138,6 +138,14 @@ class SequenceModule(lightning.LightningModule):
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, total, self.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip by norm, as Lightning would; it refuses a fused optimizer in 16 bit, though bfloat16 scales nothing."""
+        if gradient_clip_val:
+            weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+            nn.utils.clip_grad_norm_(weights, gradient_clip_val)
+
 
 class Classifier(SequenceModule):
     """What the two classifiers share. A batch is what `forward` takes, then the labels (B,)."""
