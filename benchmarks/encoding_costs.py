@@ -12,18 +12,22 @@ import shlex
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest import mock
 
 import torch
 from tabulate import tabulate
+from torch import Tensor
 
 from pebench import environment
 from pebench.encodings import EncodingSpec, build_encoding
+from pebench.models import transformer
 from pebench.modules import LanguageModel, ViT
 from pebench.modules.base import SequenceModule
 from pebench.registry import encoding_cards
-from throughput import PATCH, Workload, make_tensors, time_loop
+from throughput import PATCH, Workload, make_tensors, take, time_loop
 
 TOKENS = 2048  # in a batch
 LENGTHS = (64, 256)
@@ -77,6 +81,21 @@ def ratios(work: Workload, names: Sequence[str], rounds: int, device: torch.devi
     return found
 
 
+def kernel(name: str, work: Workload) -> str:
+    """Which way of computing attention a step with an encoding takes."""
+    module, chosen, seen = make(name, work), transformer.attention_kernel, []
+    if module is None:
+        return "-"
+
+    def watch(q: Tensor, mask: Tensor | None) -> str:
+        seen.append(chosen(q, mask) + (" with bias" if mask is not None else ""))
+        return chosen(q, mask)
+
+    with mock.patch.object(transformer, "attention_kernel", watch):
+        module.loss(take(work, make_tensors(work, work.batch), torch.device("cpu")))
+    return " and ".join(sorted(set(seen)))
+
+
 def cells(values: Sequence[float]) -> str:
     """Median, and from where to where."""
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "does not serve"
@@ -99,10 +118,21 @@ def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: boo
         for length in LENGTHS:
             work = workload(text, length, quick)
             steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
-            work = Workload(**{**vars(work), "steps": steps})
-            columns[f"{'text' if text else 'image'}, {length} tokens"] = ratios(work, names, rounds, device)
-    rows = [[f"`{name}`", *(cells(column[name]) for column in columns.values())] for name in names]
-    yield tabulate(rows, headers=["Encoding", *columns], tablefmt="pipe", disable_numparse=True) + "\n\n"
+            columns[f"{'text' if text else 'image'}, {length} tokens"] = ratios(
+                replace(work, steps=steps), names, rounds, device
+            )
+    small = {text: replace(workload(text, LENGTHS[0], quick=True), batch=2) for text in (True, False)}
+    kernels = {name: "; ".join(dict.fromkeys(kernel(name, work) for work in small.values())) for name in names}
+    rows = [[f"`{name}`", *(cells(column[name]) for column in columns.values()), kernels[name]] for name in names]
+    yield (
+        tabulate(
+            rows,
+            headers=["Encoding", *columns, "attention on a CPU: text; images"],
+            tablefmt="pipe",
+            disable_numparse=True,
+        )
+        + "\n\n"
+    )
     found = columns[f"text, {LENGTHS[-1]} tokens"]
     for name, bar in BARS.items():
         value = statistics.median(found[name])

@@ -1,13 +1,14 @@
 """How much slower is a training step of pebench than a hand-written PyTorch loop of the same model?
 
-Three arms take turns on synthetic data, so that a busy machine slows all of them alike:
+Arms take turns on synthetic data, so that a busy machine slows all of them alike:
 1. hand-written: the model and the loop of this file, which owe nothing to pebench or Lightning;
 2. module in the loop: pebench's module in that loop, which is what the model costs;
-3. pebench: the module under the runner's Trainer, callbacks and logger, which adds what Lightning costs.
+3. pebench: the module under the runner's Trainer, callbacks and logger, which adds what Lightning costs;
+4. with --tuned, pebench in 16 bit, and compiled too; with --peers, other libraries' models of the same sizes.
 
 Equal parameter counts and, after copying the weights, equal logits prove first that both models are one.
 Augmentation, validation and checkpoints are not timed. On a machine that does nothing else, run
-    python benchmarks/throughput.py --threads 2 --output throughput.md
+    python benchmarks/throughput.py --threads 2 --tuned --peers --output throughput.md
 """
 
 import argparse
@@ -16,6 +17,7 @@ import functools
 import importlib
 import shlex
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -49,6 +51,11 @@ CHANNELS, PATCH = 3, 4
 Tensors = tuple[Tensor, ...]
 TASKS = {"image": "vit-cifar10", "text": "text-imdb", "lm": "lm-shakespeare"}
 ARMS = ("hand-written", "module in the loop", "pebench")
+TUNED: dict[str, dict[str, Any]] = {
+    "pebench, bf16": {"precision": "bf16-mixed"},
+    "pebench, bf16, compiled": {"precision": "bf16-mixed", "compile": True},
+}
+MEMORY_STEPS = 2  # timed steps of a process that is there to tell its memory
 
 
 @dataclass(frozen=True)
@@ -204,15 +211,6 @@ class TorchEncoder(nn.Module):
         return self.head(x if causal else mean_of(x, valid))
 
 
-def peers(work: Workload) -> dict[str, nn.Module]:
-    """The models of those libraries that are installed, by name."""
-    found: dict[str, nn.Module] = {}
-    for name, make in {**PEERS[work.kind], "torch.nn.TransformerEncoder": torch_encoder}.items():
-        with contextlib.suppress(ModuleNotFoundError):
-            found[name] = make(work)
-    return found
-
-
 def torch_encoder(work: Workload) -> Peer:
     """PyTorch's own."""
     return Peer(TorchEncoder(work), lambda model, *inputs: model(*inputs))
@@ -297,13 +295,19 @@ PEERS: dict[str, dict[str, Callable[[Workload], Peer]]] = {
         "vit-pytorch SimpleViT": vit_pytorch,
         "transformers ViT": hf_vit,
         "x-transformers": x_transformers,
+        "torch.nn.TransformerEncoder": torch_encoder,
     },
     "lm": {
         "transformers GPT-2": hf_gpt2,
         "x-transformers": x_transformers,
         "x-transformers, rotary": functools.partial(x_transformers, rotary_pos_emb=True),
+        "torch.nn.TransformerEncoder": torch_encoder,
     },
-    "text": {"transformers BERT": hf_bert, "x-transformers": x_transformers},
+    "text": {
+        "transformers BERT": hf_bert,
+        "x-transformers": x_transformers,
+        "torch.nn.TransformerEncoder": torch_encoder,
+    },
 }
 
 
@@ -386,9 +390,12 @@ class Clock(Callback):
             trainer.should_stop = True
 
 
-def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], device: torch.device) -> float:
+def time_pebench(
+    work: Workload, module: SequenceModule, data: Dataset[Any], device: torch.device, precision: str = "32-true"
+) -> float:
     """Seconds per step of a fit as `pebench.runner` makes it."""
-    train = TrainConfig(max_steps=max(RUN_STEPS, WARM_UP + work.steps), batch_size=work.batch, evaluations=1)
+    steps = max(RUN_STEPS, WARM_UP + work.steps)
+    train = TrainConfig(max_steps=steps, batch_size=work.batch, evaluations=1, precision=precision)
     config = RunConfig(TASKS[work.kind], "add", train=train)
     clock = Clock(work.steps)
     batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
@@ -401,23 +408,56 @@ def time_pebench(work: Workload, module: SequenceModule, data: Dataset[Any], dev
     return clock.seconds / work.steps
 
 
-def measure(work: Workload, rounds: int, device: torch.device, others: bool) -> dict[str, list[float]]:
-    """Seconds per step of every arm in every round."""
+def make_arm(work: Workload, name: str, device: torch.device) -> Callable[[], float]:
+    """What runs a block of an arm and returns its seconds per step."""
     tensors = make_tensors(work, min(45_000, work.batch * max(64, 2 * work.steps)))  # CIFAR-10 has 45,000
-    data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else Rows(*tensors)
-    there = tuple(tensor.to(device) for tensor in tensors)
-    plain, module = PlainTransformer(work).to(device), make_module(work).to(device)
-    arms: dict[str, Callable[[], float]] = {
-        ARMS[0]: lambda: time_loop(work, plain, there, device),
-        ARMS[1]: lambda: time_loop(work, module, there, device),
-        ARMS[2]: lambda: time_pebench(work, make_module(work), data, device),
-    }
-    for name, model in (peers(work) if others else {}).items():
-        arms[name] = functools.partial(time_loop, work, model.to(device), there, device)
-    seconds: dict[str, list[float]] = {arm: [] for arm in arms}
-    for arm, block in [*arms.items()] * rounds:
+    if name == ARMS[2] or name in TUNED:
+        data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else Rows(*tensors)
+        settings, module = TUNED.get(name, {}), make_module(work)
+        if settings.get("compile"):
+            module.trunk.compile()  # as the runner does
+        return lambda: time_pebench(work, module, data, device, settings.get("precision", "32-true"))
+    make = {ARMS[0]: PlainTransformer, ARMS[1]: make_module, **PEERS[work.kind]}[name]
+    there, model = tuple(tensor.to(device) for tensor in tensors), make(work).to(device)
+    return lambda: time_loop(work, model, there, device)
+
+
+def arms(work: Workload, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
+    """Every arm that was asked for, by name, but for peers that are not installed."""
+    names = [*ARMS, *(TUNED if options.tuned else ()), *(PEERS[work.kind] if options.peers else ())]
+    found: dict[str, Callable[[], float]] = {}
+    for name in names:
+        with contextlib.suppress(ModuleNotFoundError):
+            found[name] = make_arm(work, name, torch.device(options.device))
+    return found
+
+
+def measure(work: Workload, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds per step of every arm in every round."""
+    blocks = arms(work, options)
+    seconds: dict[str, list[float]] = {arm: [] for arm in blocks}
+    for arm, block in [*blocks.items()] * options.rounds:
         seconds[arm].append(block())
     return seconds
+
+
+def measure_memory(work: Workload, names: Sequence[str], arguments: Sequence[str]) -> dict[str, float]:
+    """GiB that each arm takes beyond what the process had before it, each in a process of its own."""
+    found = {}
+    for name in names:
+        command = [sys.executable, __file__, *arguments, "--arm", name, "--workloads", work.name]
+        found[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return found
+
+
+def print_memory(work: Workload, options: argparse.Namespace) -> None:
+    """The one figure of a process that `measure_memory` starts."""
+    device = torch.device(options.device)
+    with contextlib.suppress(ModuleNotFoundError):  # what a library's import takes is not the model's
+        make_arm(replace(work, depth=1, width=2 * work.heads, steps=1, batch=2), options.arm, torch.device("cpu"))
+    before = environment.peak_memory_gib(device) or 0.0
+    make_arm(replace(work, steps=MEMORY_STEPS), options.arm, device)()
+    print((environment.peak_memory_gib(device) or 0.0) - before)
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> str:
@@ -441,8 +481,31 @@ def peer_heading() -> str:
 
 def peer_rows(work: Workload, seconds: dict[str, list[float]]) -> list[str]:
     """A line of the second table for every peer."""
-    names = [arm for arm in seconds if arm not in ARMS]
+    names = [arm for arm in seconds if arm in PEERS[work.kind]]
     return [f"| {work.name} | {name} | {ratio(seconds[name], seconds[ARMS[2]])} |" for name in names]
+
+
+def tuned_rows(work: Workload, seconds: dict[str, list[float]]) -> list[str]:
+    """A line of the third table for each way to be faster, beside the fastest of the peers."""
+    names = [arm for arm in seconds if arm in PEERS[work.kind]]
+    fastest = min(names, key=lambda name: statistics.median(seconds[name]), default=None)
+    rows = []
+    for name in [arm for arm in seconds if arm in TUNED]:
+        cells = [work.name, name, f"{statistics.median(seconds[name]):.4f}", ratio(seconds[ARMS[2]], seconds[name])]
+        cells += [fastest or "none installed", ratio(seconds[fastest], seconds[name]) if fastest else "-"]
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+TUNED_HEADING = (
+    "pebench's other settings: 16-bit matrix products with 32-bit weights, and compiled; how many times as fast as "
+    "its own default, and as the fastest peer by its defaults:\n\n"
+    "| workload | settings | s | pebench / this | fastest peer | fastest peer / this |\n|---|---|---|---|---|---|"
+)
+MEMORY_HEADING = (
+    "Memory that training takes beyond the process and its imports, in GiB, each in a process of its own, "
+    f"{WARM_UP + MEMORY_STEPS} steps:\n\n| workload | model | GiB |\n|---|---|---|"
+)
 
 
 def row(work: Workload, seconds: dict[str, list[float]]) -> str:
@@ -479,35 +542,47 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--peers", action="store_true", help="time other libraries too: timm, vit-pytorch, x-transformers, transformers"
     )
+    parser.add_argument("--tuned", action="store_true", help="time pebench in 16 bit and compiled too")
+    parser.add_argument("--memory", action="store_true", help="tell each arm's memory too")
+    parser.add_argument("--arm", help=argparse.SUPPRESS)  # for a process that tells its memory
     parser.add_argument("--output", type=Path, help="Markdown file for the table")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
     return parser.parse_args(arguments)
 
 
+def resized(work: Workload, options: argparse.Namespace) -> Workload:
+    """With as many steps as asked for, and tiny if it is only to be seen to work."""
+    work = replace(work, steps=options.steps or (work.steps if options.device == "cpu" else CUDA_STEPS))
+    return replace(work, depth=1, width=16, heads=2, batch=4, size=8, steps=2) if options.quick else work
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Check that the models are one, time the arms, print the table and write it."""
+    """Check that the models are one, time the arms, print the tables and write them."""
     options = parse(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
-    lines, others = [heading(arguments, options.rounds, device)], []
-    print(lines[0])
-    for work in [work for work in WORKLOADS if work.name in options.workloads]:
-        work = replace(work, steps=options.steps or (work.steps if device.type == "cpu" else CUDA_STEPS))
-        if options.quick:
-            work = replace(work, depth=1, width=16, heads=2, batch=4, size=8, steps=2)
+    works = [resized(work, options) for work in WORKLOADS if work.name in options.workloads]
+    if options.arm:
+        print_memory(works[0], options)
+        return
+    tables: dict[str, list[str]] = {
+        heading(arguments, options.rounds, torch.device(options.device)): [],
+        peer_heading(): [], TUNED_HEADING: [], MEMORY_HEADING: [],
+    }  # fmt: skip
+    for work in works:
         if not disagreement(work) <= 1e-4:  # nor NaN
             raise RuntimeError(f"{work.name}: the two models do not compute the same")
-        seconds = measure(work, options.rounds, device, options.peers)
-        lines.append(row(work, seconds))
-        others += peer_rows(work, seconds)
-        print(lines[-1], flush=True)
-    if others:
-        second = ["", peer_heading(), *others]
-        lines += second
-        print("\n".join(second))
+        seconds = measure(work, options)
+        memory = measure_memory(work, [*seconds], arguments) if options.memory else {}
+        told = [f"| {work.name} | {name} | {gib:.2f} |" for name, gib in memory.items()]
+        news = [row(work, seconds)], peer_rows(work, seconds), tuned_rows(work, seconds), told
+        for lines, more in zip(tables.values(), news, strict=True):
+            lines += more
+        print("\n".join(line for lines in news for line in lines), file=sys.stderr, flush=True)
+    page = "\n\n".join("\n".join([head, *lines]) for head, lines in tables.items() if lines) + "\n"
+    sys.stdout.write(page)
     if options.output:
-        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        options.output.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""The benchmarks that measure encodings and growth: do they measure what they say, and write their pages?"""
+
+import importlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from pebench.models import transformer
+from pebench.modules import LanguageModel
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def growth(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("growth")
+
+
+@pytest.fixture
+def encoding_costs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("encoding_costs")
+
+
+def test_growth_counts_the_operations_that_a_step_takes(growth, monkeypatch):
+    work = replace(growth.SMALL, depth=1, width=16, heads=2, batch=3, size=8)
+    module = LanguageModel("rope", vocab_size=work.outputs, max_len=8, d_model=16, num_layers=1, num_heads=2)
+    tokens = torch.zeros(3, 8, dtype=torch.long)
+    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
+    with FlopCounterMode(display=False) as counter:
+        module.loss((tokens, tokens)).backward()
+    assert growth.flops("rope", work) == counter.get_total_flops()
+
+
+def test_growth_says_where_a_point_is_worse_than_arithmetic(growth):
+    row = [{"seconds": s, "flops": f} for s, f in ((1.0, 1), (1.0, 2), (3.0, 3))]
+    assert growth.worse(row) == [1.0, 1.0, 2.0]
+    points = {"add": [{"seconds": 1.0, "gib": 0.5, "worse": 1.2}, {"seconds": 3.0, "gib": 0.5, "worse": 2.0}]}
+    assert growth.grid(points, [64, 128], "encoding").endswith("| 1.000 s, 0.50 GiB | 3.000 s, 0.50 GiB (x2.00) |")
+
+
+def test_growth_measures_a_point(growth, capsys):
+    growth.main(["--point", json.dumps(["alibi", 8, 16, 2, None])])
+    told = json.loads(capsys.readouterr().out)
+    assert told["seconds"] > 0
+    assert 0 <= told["gib"] < 1
+
+
+def test_growth_draws_its_picture(growth, tmp_path):
+    row = [{"seconds": 1.0, "flops": 5, "gib": 0.1}, {"seconds": 2.0, "flops": 11, "gib": 0.2}]
+    growth.draw({"add": row}, [64, 128], tmp_path / "growth.svg")
+    assert (tmp_path / "growth.svg").read_text().startswith("<?xml")
+
+
+def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_path):
+    output = tmp_path / "costs.md"
+    encoding_costs.main(["--quick", "--rounds", "1", "--device", "cpu", "--output", str(output)])
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.read_text().splitlines()]
+    cells = {line[0]: line[1:] for line in lines if len(line) > 1}
+    assert cells["`alibi`"][-1] == "sdpa with bias"
+    assert cells["`t5-bias`"][-1] == "matmul with bias"
+    assert cells["`axial-learned`"].count("does not serve") == 2
