@@ -66,4 +66,4 @@ def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_
     cells = {line[0]: line[1:] for line in lines if len(line) > 1}
     assert cells["`alibi`"][-1] == "sdpa with bias"
     assert cells["`t5-bias`"][-1] == "matmul with bias"
-    assert cells["`axial-learned`"].count("does not serve") == 2
+    assert cells["`transformer-xl`"].count("does not serve") == 2
