@@ -38,7 +38,7 @@ WIDTHS = (64, 128, 256, 512)
 PLANS = (1_000, 10_000, 100_000)
 FINISHED = (100, 500, 2_000)
 SLACK = 1.25  # how much worse than arithmetic is worth a word
-SUITE = """
+GROWN = """
 from pebench import Suite
 SUITE = Suite("grown", "?", ["vit-digits", "text-order"], ["add", "concat", "learned", "none", "rope"], seeds={})
 """
@@ -104,7 +104,7 @@ def runs(folder: Path, rounds: int, plans: Sequence[int], finished: Sequence[int
     lines = []
     for count in plans:
         suite = folder / f"suite{count}.py"
-        suite.write_text(SUITE.format(count // 10), encoding="utf-8")
+        suite.write_text(GROWN.format(count // 10), encoding="utf-8")
         command = ["run", "--suite", str(suite), "--dry-run", "--out", str(folder / "none")]
         lines.append(["planned", count, statistics.median(pebench(*command) for _ in range(rounds))])
     for count in finished:

@@ -159,6 +159,8 @@ class RunConfig:
         """Twelve hex digits that name this configuration, but for the seed, under this protocol."""
         values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
         del values["seed"]
+        if not self.train.compile:
+            del values["train"]["compile"]  # keys are as they were before there was this setting
         return _digest(json.dumps(values, sort_keys=True, separators=(",", ":")))
 
     @functools.cached_property
