@@ -98,7 +98,7 @@ BROKEN = [
     Mutant("heads and layers exchanged", "transformer_xl", "q + self.v[layer].to(q.dtype)", "q + self.v[0].to(q.dtype)"),
     # numbers
     Mutant("phases in 16 bit", "rope", "angles.cos().float(), angles.sin().float()", "angles.bfloat16().cos().float(), angles.bfloat16().sin().float()"),
-    Mutant("waves in 16 bit", "sinusoid", "positions.double().unsqueeze(-1) * frequencies", "(positions.unsqueeze(-1).bfloat16() * frequencies.bfloat16()).double()", "concat"),
+    Mutant("waves in 16 bit", "sinusoid", "positions.double().unsqueeze(-1) * frequencies", "(positions.unsqueeze(-1).bfloat16() * frequencies.bfloat16()).double()", "add"),
     Mutant("angles in the heads' precision", "lie_re", "(state[:, :, None, None, None] * skew)", "(state[:, :, None, None, None].bfloat16().double() * skew)"),
     Mutant("rotated in the wrong type", "rope", "dim=-1).to(x.dtype)", "dim=-1)"),
     Mutant("infinite bias", "fire", "torch.log1p(c * back.abs())", "torch.log(c * back.abs())"),

@@ -57,6 +57,34 @@ def test_a_trunk_of_concat_wide_is_wider_but_for_its_feed_forward_layer():
 
 
 @text_and_grid_cells
+@pytest.mark.parametrize("name", ["concat", "concat-wide", "add-proj", "concat-proj", "concat-qk", "gated-add"])
+def test_a_learned_table_takes_the_sinusoids_place(name, positions):
+    learned, fixed = (encode(name, positions, table=kind) for kind in ("learned", "sinusoid"))
+    fixed.load_state_dict({k: v for k, v in learned.state_dict().items() if k != "table.rows"})
+    vectors, side, width = state_of(learned, positions), 9, learned.table.width
+    rows = [int(sum(x * side**place for place, x in enumerate(reversed(p)))) for p in positions]
+    scale = width**0.5 * learned.table.ratio
+    assert_rows(vectors, [[scale * x for x in numbers(learned.table.rows[row])] for row in rows])
+    content, heads = noise(2, 5, learned.content_width), noise(2, 2, 5, 12)
+    assert torch.equal(learned.embed(content, vectors), fixed.embed(content, vectors))
+    for ours, theirs in zip(*(e.query_key(heads, heads, content, vectors, 1) for e in (learned, fixed)), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_learned_table_is_drawn_at_the_scale_of_the_sinusoid():
+    encoding = fresh("concat", (512,), width=64, d_p=16, ratio=0.5, table="learned")
+    vectors = state_of(encoding, [(float(n),) for n in range(512)])
+    assert vectors.square().mean().sqrt().item() == pytest.approx(0.5, rel=0.05)
+    assert encoding.table.rows.square().mean().sqrt().item() == pytest.approx(0.25, rel=0.05)
+
+
+@pytest.mark.parametrize("table", ["sinusoids", ""])
+def test_an_unknown_table_is_refused(table):
+    with pytest.raises(ValueError, match="table of encoding 'concat' must be sinusoid or learned"):
+        fresh("concat", table=table)
+
+
+@text_and_grid_cells
 @pytest.mark.parametrize("options", [{}, {"rank": 3, "ratio": 0.5}])
 def test_position_matrix_multiplies_content_by_two_factors(positions, options):
     encoding, content = encode("position-matrix", positions, **options), noise(2, 5, 24)

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("concat")
-class ConcatEncoding(PositionalEncoding):
+class ConcatEncoding(TableEncoding):
     """Fixed sinusoid in the last d_p channels, content in the first d_t = d - d_p.
 
     The model behind the input is unchanged: only the content's embedding is narrower. This is the
@@ -20,7 +20,8 @@ class ConcatEncoding(PositionalEncoding):
         spec: The model.
         d_p: Channels for position, a multiple of 2P; ``None`` takes a quarter of ``d_model``.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+        ratio: Root mean square of the position's channels relative to the content's at initialisation.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         embed: (B, L, D - d_p) to (B, L, D).
@@ -40,29 +41,30 @@ class ConcatEncoding(PositionalEncoding):
         >>> encoding = ConcatEncoding(spec, d_p=2)
         >>> encoding.content_width
         2
-        >>> encoding.embed(torch.ones(1, 1, 2), encoding.prepare(torch.tensor([[1.0]])))
+        >>> encoding.embed(torch.ones(1, 1, 2), encoding(encoding.prepare(torch.tensor([[1.0]]))))
         tensor([[[1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
     def __init__(
-        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+        self,
+        spec: EncodingSpec,
+        *,
+        d_p: int | None = None,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        table: str = "sinusoid",
     ) -> None:
         super().__init__(spec)
         step = 2 * spec.num_axes
         self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
-        check_width(self.d_p, spec.num_axes, "d_p of encoding 'concat'")
+        self.tell(table, self.d_p, base, ratio)
         if self.d_p >= spec.d_model:
             raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")
-        self.base, self.ratio = base, ratio
 
     @property
     def content_width(self) -> int:
         """What is left for content: D - d_p."""
         return self.spec.d_model - self.d_p
-
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, d_p)."""
-        return sinusoid(positions, self.d_p, self.base, self.ratio)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content and position side by side."""

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("concat-qk")
-class ConcatQkEncoding(PositionalEncoding):
+class ConcatQkEncoding(TableEncoding):
     """Fixed sinusoid, projected to channels of its own in queries and keys: logits q·k + (U p)·(V p).
 
     Content meets content and position meets position, each layer with its own U and V; there are no
@@ -18,8 +18,9 @@ class ConcatQkEncoding(PositionalEncoding):
 
     Args:
         spec: The model.
-        d_p: Channels of the sinusoid, a multiple of 2P; ``None`` takes ``d_model``.
+        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         query_key: q and k (B, H, L, K) to (B, H, L, 2K).
@@ -36,7 +37,7 @@ class ConcatQkEncoding(PositionalEncoding):
         >>> encoding = ConcatQkEncoding(spec)
         >>> _ = encoding.queries.data.copy_(torch.eye(2)), encoding.keys.data.copy_(torch.eye(2))
         >>> x = torch.zeros(1, 1, 2, 2)
-        >>> q, k = encoding.query_key(x, x, x, encoding.prepare(torch.tensor([[0.0], [1.0]])), layer=0)
+        >>> q, k = encoding.query_key(x, x, x, encoding(encoding.prepare(torch.tensor([[0.0], [1.0]]))), layer=0)
         >>> (q @ k.mT)[0, 0].detach() / 2**0.5  # cos 0, cos 1; the sinusoid's 2 over sqrt(2) is left
         tensor([[1.0000, 0.5403],
                 [0.5403, 1.0000]])
@@ -44,23 +45,20 @@ class ConcatQkEncoding(PositionalEncoding):
 
     size = "2 * num_layers * d_model * d_model"
 
-    def __init__(self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0) -> None:
+    def __init__(
+        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, table: str = "sinusoid"
+    ) -> None:
         super().__init__(spec)
         self.d_p = spec.d_model if d_p is None else d_p
-        check_width(self.d_p, spec.num_axes, "d_p of encoding 'concat-qk'")
-        self.base = base
+        self.tell(table, self.d_p, base)
         self.queries = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.keys = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the projections from N(0, 1/d_p): they keep the sinusoid's scale."""
+        """Draw the projections from N(0, 1/d_p): they keep the vectors' scale."""
         nn.init.normal_(self.queries, std=self.d_p**-0.5)
         nn.init.normal_(self.keys, std=self.d_p**-0.5)
-
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, d_p)."""
-        return sinusoid(positions, self.d_p, self.base)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Append position to both."""
@@ -73,8 +71,8 @@ class ConcatQkEncoding(PositionalEncoding):
         return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
 
     def flops(self, length: int) -> int:
-        """Two projections per layer, of something fixed."""
-        return 2 * self.spec.num_layers * 2 * 2 * length * self.d_p * self.spec.d_model
+        """Two projections per layer."""
+        return 2 * self.spec.num_layers * self.products * 2 * length * self.d_p * self.spec.d_model
 
 
 def beside(content: Tensor, position: Tensor) -> Tensor:

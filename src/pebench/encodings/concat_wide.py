@@ -4,7 +4,6 @@ import math
 
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.concat import ConcatEncoding
-from pebench.encodings.sinusoid import check_width
 from pebench.registry import register
 
 
@@ -20,7 +19,8 @@ class ConcatWideEncoding(ConcatEncoding):
         d_p: Channels for position, a multiple of 2P and of the number of heads; ``None`` takes a quarter of
             ``d_model``, rounded to such a multiple.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+        ratio: Root mean square of the position's channels relative to the content's at initialisation.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         embed: (B, L, D) to (B, L, D + d_p).
@@ -37,22 +37,27 @@ class ConcatWideEncoding(ConcatEncoding):
         >>> encoding = ConcatWideEncoding(spec)
         >>> encoding.content_width, encoding.model_width
         (4, 6)
-        >>> encoding.embed(torch.ones(1, 1, 4), encoding.prepare(torch.tensor([[1.0]])))
+        >>> encoding.embed(torch.ones(1, 1, 4), encoding(encoding.prepare(torch.tensor([[1.0]]))))
         tensor([[[1.0000, 1.0000, 1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
     def __init__(
-        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+        self,
+        spec: EncodingSpec,
+        *,
+        d_p: int | None = None,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        table: str = "sinusoid",
     ) -> None:
         super(ConcatEncoding, self).__init__(spec)
         step = math.lcm(2 * spec.num_axes, spec.num_heads)
         self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
-        check_width(self.d_p, spec.num_axes, "d_p of encoding 'concat-wide'")
+        self.tell(table, self.d_p, base, ratio)
         if self.d_p % spec.num_heads:
             raise ValueError(
                 f"d_p of encoding 'concat-wide' must be a multiple of the {spec.num_heads} heads, got {self.d_p}"
             )
-        self.base, self.ratio = base, ratio
 
     @property
     def content_width(self) -> int:

@@ -3,19 +3,20 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.add import AddEncoding
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("gated-add")
-class GatedAddEncoding(AddEncoding):
+class GatedAddEncoding(TableEncoding):
     """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(g) p.
 
     Args:
         spec: The model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+        ratio: Root mean square of the position's vectors relative to the content's at initialisation.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
@@ -33,14 +34,17 @@ class GatedAddEncoding(AddEncoding):
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = GatedAddEncoding(spec)
         >>> _ = nn.init.constant_(encoding.gate, 1.0986)  # open to three quarters: 1.5 times the sinusoid
-        >>> encoding.embed(torch.zeros(1, 1, 2), encoding.prepare(torch.tensor([[0.0]]))).detach()
+        >>> encoding.embed(torch.zeros(1, 1, 2), encoding(encoding.prepare(torch.tensor([[0.0]])))).detach()
         tensor([[[0.0000, 2.1213]]])
     """
 
     size = "1"
 
-    def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
-        super().__init__(spec, base=base, ratio=ratio)
+    def __init__(
+        self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0, table: str = "sinusoid"
+    ) -> None:
+        super().__init__(spec)
+        self.tell(table, spec.d_model, base, ratio, "d_model")
         self.gate = nn.Parameter(torch.empty(()))
         self.reset_parameters()
 

@@ -2,22 +2,23 @@
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("add-proj")
-class AddProjEncoding(PositionalEncoding):
+class AddProjEncoding(TableEncoding):
     """Fixed sinusoid of d_p channels, projected to the model's width and added: x + P p.
 
     The control of ``concat-proj``, whose matrix on the content an embedding table can take in.
 
     Args:
         spec: The model.
-        d_p: Channels of the sinusoid, a multiple of 2P; ``None`` takes ``d_model``.
+        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the projected sinusoid relative to the content's at initialisation.
+        ratio: Root mean square of the projected vectors relative to the content's at initialisation.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
@@ -33,37 +34,38 @@ class AddProjEncoding(PositionalEncoding):
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = AddProjEncoding(spec, d_p=2)
         >>> _ = nn.init.ones_(encoding.position)  # sqrt(2) times sin 0 + cos 0
-        >>> encoding.embed(torch.zeros(1, 1, 4), encoding.prepare(torch.tensor([[0.0]]))).detach()
+        >>> encoding.embed(torch.zeros(1, 1, 4), encoding(encoding.prepare(torch.tensor([[0.0]])))).detach()
         tensor([[[1.4142, 1.4142, 1.4142, 1.4142]]])
     """
 
     size = "d_model * d_model"
 
     def __init__(
-        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+        self,
+        spec: EncodingSpec,
+        *,
+        d_p: int | None = None,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        table: str = "sinusoid",
     ) -> None:
         super().__init__(spec)
         self.d_p = spec.d_model if d_p is None else d_p
-        check_width(self.d_p, spec.num_axes, f"d_p of encoding {self.name!r}")
-        self.base, self.ratio = base, ratio
+        self.tell(table, self.d_p, base, ratio)
         self.position = nn.Parameter(Tensor(spec.d_model, self.d_p))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the matrix from N(0, 1/d_p): it keeps the sinusoid's scale."""
+        """Draw the matrix from N(0, 1/d_p): it keeps the vectors' scale."""
         nn.init.normal_(self.position, std=self.d_p**-0.5)
-
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, d_p)."""
-        return sinusoid(positions, self.d_p, self.base, self.ratio)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus projected position."""
         return x + nn.functional.linear(state.to(self.position.dtype), self.position).to(x.dtype)
 
     def flops(self, length: int) -> int:
-        """One product, and one backward: the sinusoid is fixed."""
-        return 2 * 2 * length * self.d_p * self.spec.d_model
+        """One product, and one backward: a sinusoid is fixed."""
+        return self.products * 2 * length * self.d_p * self.spec.d_model
 
 
 @register("concat-proj")
@@ -72,9 +74,10 @@ class ConcatProjEncoding(AddProjEncoding):
 
     Args:
         spec: The model.
-        d_p: Channels of the sinusoid, a multiple of 2P; ``None`` takes ``d_model``.
+        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the projected sinusoid relative to the projected content's at initialisation.
+        ratio: Root mean square of the projected vectors relative to the projected content's at initialisation.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
@@ -93,16 +96,22 @@ class ConcatProjEncoding(AddProjEncoding):
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = ConcatProjEncoding(spec)
         >>> _ = nn.init.ones_(encoding.position), nn.init.ones_(encoding.content)
-        >>> encoding.embed(torch.ones(1, 1, 2), encoding.prepare(torch.tensor([[0.0]]))).detach()  # 2 + sqrt(2)
+        >>> encoding.embed(torch.ones(1, 1, 2), encoding(encoding.prepare(torch.tensor([[0.0]])))).detach()  # 2 + 2^0.5
         tensor([[[3.4142, 3.4142]]])
     """
 
     size = "2 * d_model * d_model"
 
     def __init__(
-        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, ratio: float = 1.0
+        self,
+        spec: EncodingSpec,
+        *,
+        d_p: int | None = None,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        table: str = "sinusoid",
     ) -> None:
-        super().__init__(spec, d_p=d_p, base=base, ratio=ratio)
+        super().__init__(spec, d_p=d_p, base=base, ratio=ratio, table=table)
         self.content = nn.Parameter(Tensor(spec.d_model, spec.d_model))
         self.reset_parameters()
 

@@ -1,0 +1,91 @@
+"""Tables of positions: the vectors, fixed or trained, that an encoding fuses with the content."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.sinusoid import check_width, sinusoid
+
+KINDS = ("sinusoid", "learned")
+
+
+class Table(nn.Module):
+    """One vector per position, of root mean square `ratio` at initialisation.
+
+    Args:
+        kind: ``sinusoid``, or ``learned``: as in the encoding of that name, a row for each trained position, stored
+            as N(0, 1/width) and scaled on use, so that it moves at the pace of the token table under Adam.
+        spec: The model.
+        width: Channels of a vector.
+        base: Base of the sinusoid's wavelengths, dimensionless.
+        ratio: Root mean square of the vectors.
+        owner: Name of the encoding, for messages.
+
+    Raises:
+        ValueError: For an unknown kind, or a width that cannot hold a sinusoid.
+    """
+
+    def __init__(self, kind: str, spec: EncodingSpec, width: int, base: float, ratio: float, owner: str) -> None:
+        super().__init__()
+        if kind not in KINDS:
+            raise ValueError(f"table of encoding {owner!r} must be sinusoid or learned, got {kind!r}")
+        self.spec, self.width, self.base, self.ratio, self.owner = spec, width, base, ratio, owner
+        self.rows = nn.Parameter(torch.empty(spec.max_len, width)) if kind == "learned" else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the rows, where there are any, from N(0, 1/width)."""
+        if self.rows is not None:
+            nn.init.normal_(self.rows, std=self.width**-0.5)
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """(L, P) to the sinusoids (L, width), or to the rows' numbers (L,)."""
+        if self.rows is None:
+            return sinusoid(positions, self.width, self.base, self.ratio)
+        return cells(positions, self.spec.extent, self.owner)
+
+    def forward(self, prepared: Tensor) -> Tensor:
+        """What `prepare` returned, to (L, width)."""
+        return prepared if self.rows is None else self.rows[prepared] * (self.ratio * self.width**0.5)
+
+
+class TableEncoding(PositionalEncoding):
+    """What encodings share whose state is one vector per position; subclasses say what they do with it."""
+
+    table: Table
+
+    def tell(self, kind: str, width: int, base: float = 10000.0, ratio: float = 1.0, what: str = "d_p") -> None:
+        """Make the table, and declare what it brings.
+
+        Args:
+            kind: One of `KINDS`.
+            width: Channels of a vector.
+            base: Of a sinusoid.
+            ratio: Root mean square of the vectors.
+            what: Name of the width, for messages.
+
+        Raises:
+            ValueError: As `Table`.
+        """
+        if kind != "learned":
+            check_width(width, self.spec.num_axes, f"{what} of encoding {self.name!r}")
+        elif width <= 0:
+            raise ValueError(f"{what} of encoding {self.name!r} must be positive, got {width}")
+        self.table = Table(kind, self.spec, width, base, ratio, self.name)
+        if self.table.rows is not None:
+            self.beyond, self.size = "refuses", f"{self.size} + max_len * {width}"  # type: ignore[misc]
+
+    @property
+    def products(self) -> int:
+        """How many matrix products a projection of the table takes, forward and backward: rows need a gradient."""
+        return 2 if self.table.rows is None else 3
+
+    def prepare(self, positions: Tensor) -> Any:
+        """What the table looks up."""
+        return self.table.prepare(positions)
+
+    def forward(self, state: Any) -> Tensor:
+        """The vectors at the positions: (L, width)."""
+        return self.table(state)
