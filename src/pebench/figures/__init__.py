@@ -1,0 +1,115 @@
+"""Pictures of tables: learning curves, differences, costs and ranks. They are drawn without torch."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pebench.tables import Table
+
+MOST_TABLES = 24
+MOST_ROWS = 60
+"""More is neither legible nor quick: further tables, and longer ones, have no pictures."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what is said of it.
+
+    Args:
+        name: Of its file, without suffix: ``vit-digits-quick-curves``.
+        title: What it shows, in a few words.
+        caption: How to read it.
+        figure: Of matplotlib.
+    """
+
+    name: str
+    title: str
+    caption: str
+    figure: "Figure"
+
+
+def stems(tables: Sequence["Table"]) -> list[str]:
+    """What the names of each table's files begin with: ``<task>-<tier>``, numbered where two would be the same."""
+    seen: Counter[str] = Counter()
+    found = []
+    for table in tables:
+        stem = re.sub(r"[^\w.-]+", "_", f"{table.task.name}-{table.config.tier}")
+        seen[stem] += 1
+        found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
+    return found
+
+
+def drawn(tables: Sequence["Table"]) -> list[bool]:
+    """Which tables have pictures."""
+    return [place < MOST_TABLES and len(table.rows) <= MOST_ROWS for place, table in enumerate(tables)]
+
+
+def of_table(table: "Table", stem: str) -> Iterator[Picture]:
+    """The pictures of one table that its records allow.
+
+    Args:
+        table: What is drawn.
+        stem: What their names begin with.
+    """
+    from pebench.figures import cost, curves, differences, style
+
+    kinds: tuple[tuple[str, str, Any], ...] = (
+        ("curves", "Learning curves", curves),
+        ("differences", "Differences", differences),
+        ("cost", "Quality against cost", cost),
+    )
+    for name, title, module in kinds:
+        with style.styled():
+            figure = module.draw(table)
+        if figure is not None:
+            yield Picture(f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+
+
+def of_ranks(
+    ranks: Sequence[tuple[str, tuple[float, float, float]]],
+    critical_difference: float | None = None,
+    groups: Sequence[Sequence[str]] = (),
+) -> Picture:
+    """The picture of average ranks; see `pebench.figures.ranks.draw`."""
+    from pebench.figures import ranks as module
+    from pebench.figures import style
+
+    with style.styled():
+        figure = module.draw(ranks, critical_difference, groups)
+    return Picture("ranks", "Average ranks", module.CAPTION, figure)
+
+
+def pictures(tables: Sequence["Table"]) -> Iterator[Picture]:
+    """All pictures of all tables that are not too many or too long."""
+    for table, stem, wanted in zip(tables, stems(tables), drawn(tables), strict=True):
+        if wanted:
+            yield from of_table(table, stem)
+
+
+def write(tables: Sequence["Table"], folder: Path, more: Iterable[Picture] = ()) -> list[Path]:
+    """Write every picture as SVG and PNG.
+
+    Args:
+        tables: What is drawn.
+        folder: Where to; it is made if need be.
+        more: Further pictures, such as that of ranks.
+
+    Returns:
+        The files.
+    """
+    from pebench.figures.style import to_png, to_svg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for picture in (*pictures(tables), *more):
+        path = folder / f"{picture.name}.svg"
+        path.write_text(to_svg(picture.figure), encoding="utf-8")
+        path.with_suffix(".png").write_bytes(to_png(picture.figure))
+        files += [path, path.with_suffix(".png")]
+    return files
