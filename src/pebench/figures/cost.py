@@ -8,8 +8,8 @@ from pebench.figures.style import WIDTH, Mark, legend_below, marks
 from pebench.tables import Table
 
 CAPTION = (
-    "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted; throughput is measured, and "
-    "compares only where runs had the machine to themselves."
+    "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted; throughput is measured, "
+    "and compares only where runs had the machine to themselves."
 )
 
 
@@ -52,7 +52,7 @@ def _point(axes: Axes, x: float, y: float, half: float, mark: Mark) -> None:
 
 
 def _widen(axes: Axes) -> None:
-    """Leave room at the sides, and do not blow up what differs by little: an axis spans a tenth of its values or more."""
+    """Leave room at the sides and keep small differences small: the axis spans a twentieth of its values or more."""
     left, right = axes.get_xlim()
     middle, half = (left + right) / 2, max((right - left) * 0.7, abs(left + right) / 40)
     axes.set_xlim(middle - half, middle + half)

@@ -12,8 +12,8 @@ from pebench.figures.style import RULE, WIDTH, Mark, legend_below, marks
 from pebench.tables import Row, Table
 
 CAPTION = (
-    "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. Where "
-    "there are many encodings, grey is the range of them all."
+    "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. "
+    "Where there are many encodings, grey is the range of them all."
 )
 TOGETHER = 8
 """Curves that one panel can hold; of more, each has a panel of its own, before the range of all in grey."""

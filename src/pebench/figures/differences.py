@@ -11,8 +11,8 @@ from pebench.stats import ALPHA
 from pebench.tables import Row, Table
 
 CAPTION = (
-    f"Difference to {REFERENCE_ENCODING} at equal seeds: mean and 95 % t-interval. Filled: better or worse after Holm's "
-    "correction; open: not separable. The intervals are not corrected."
+    f"Difference to {REFERENCE_ENCODING} at equal seeds: mean and 95 % t-interval. Filled: better or worse after "
+    "Holm's correction; open: not separable. The intervals are not corrected."
 )
 
 

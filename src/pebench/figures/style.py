@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ ENCODINGS = (
 )  # fmt: skip
 """Those with a mark of their own. Append, never insert: a place is a mark. Others' are drawn from what is left."""
 
-RC = {
+RC: Any = {
     "font.family": "DejaVu Sans",  # which matplotlib brings
     "font.size": FONT, "axes.titlesize": FONT, "axes.labelsize": FONT, "legend.fontsize": FONT,
     "xtick.labelsize": FONT, "ytick.labelsize": FONT,
@@ -85,9 +86,9 @@ class Mark:
 
     def handle(self, label: str) -> Line2D:
         """An entry of a legend."""
-        return Line2D([], [], label=label, **self.style(), linestyle=self.line)
+        return Line2D([], [], label=label, **self.style() | {"linestyle": self.line})
 
-    def style(self) -> dict[str, str]:
+    def style(self) -> dict[str, Any]:
         """The marker and colour, as matplotlib takes them."""
         return {
             "color": self.colour, "marker": self.marker, "fillstyle": self.fill, "markerfacecoloralt": PAPER,
