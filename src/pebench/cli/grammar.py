@@ -73,7 +73,7 @@ def parser() -> argparse.ArgumentParser:
     report = verbs.add_parser("report", help="make tables from records")
     report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
     report.add_argument(
-        "--format", default="markdown", metavar="FORMAT", help="markdown (default), overview, csv or json"
+        "--format", default="markdown", metavar="FORMAT", help="markdown (default), overview, csv, json or html"
     )
     report.add_argument("--records", type=Path, metavar="FILE", help="also write all records to one .jsonl file")
     report.add_argument(

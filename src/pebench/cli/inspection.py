@@ -121,11 +121,12 @@ def _outcome(record: "Record", other: "Record") -> str:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
-    from pebench import export, report
+    from pebench import export, page, report
     from pebench.records import read_records, write_jsonl
 
     formats = {
         "markdown": report.markdown, "overview": report.overview, "csv": export.to_csv, "json": export.to_json,
+        "html": page.html,
     }  # fmt: skip
     if options.format not in formats:
         raise unknown_name("format", options.format, formats)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from pebench.across import Summary
     from pebench.tables import Table
 
 MOST_TABLES = 24
@@ -71,18 +72,23 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
             yield Picture(f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
 
 
-def of_ranks(
-    ranks: Sequence[tuple[str, tuple[float, float, float]]],
-    critical_difference: float | None = None,
-    groups: Sequence[Sequence[str]] = (),
-) -> Picture:
-    """The picture of average ranks; see `pebench.figures.ranks.draw`."""
-    from pebench.figures import ranks as module
-    from pebench.figures import style
+def summaries(tables: Sequence["Table"]) -> list["Summary"]:
+    """One summary of each group of tables that compare, where it can be made."""
+    from pebench.across import summarise
+    from pebench.tables import comparable
 
+    return [summary for group in comparable(tables) if (summary := summarise(group))]
+
+
+def of_summary(summary: "Summary", number: int) -> Picture | None:
+    """The picture of average ranks, ``ranks``, ``ranks-2`` and so on; None if there are too many encodings."""
+    from pebench.figures import ranks, style
+
+    if len(summary.rows) > MOST_ROWS:
+        return None
     with style.styled():
-        figure = module.draw(ranks, critical_difference, groups)
-    return Picture("ranks", "Average ranks", module.CAPTION, figure)
+        figure = ranks.draw(summary)
+    return Picture(f"ranks-{number}" if number > 1 else "ranks", "Average ranks", ranks.CAPTION, figure)
 
 
 def pictures(tables: Sequence["Table"]) -> Iterator[Picture]:
@@ -90,15 +96,17 @@ def pictures(tables: Sequence["Table"]) -> Iterator[Picture]:
     for table, stem, wanted in zip(tables, stems(tables), drawn(tables), strict=True):
         if wanted:
             yield from of_table(table, stem)
+    for number, summary in enumerate(summaries(tables), 1):
+        if picture := of_summary(summary, number):
+            yield picture
 
 
-def write(tables: Sequence["Table"], folder: Path, more: Iterable[Picture] = ()) -> list[Path]:
+def write(tables: Sequence["Table"], folder: Path) -> list[Path]:
     """Write every picture as SVG and PNG.
 
     Args:
         tables: What is drawn.
         folder: Where to; it is made if need be.
-        more: Further pictures, such as that of ranks.
 
     Returns:
         The files.
@@ -107,7 +115,7 @@ def write(tables: Sequence["Table"], folder: Path, more: Iterable[Picture] = ())
 
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for picture in (*pictures(tables), *more):
+    for picture in pictures(tables):
         path = folder / f"{picture.name}.svg"
         path.write_text(to_svg(picture.figure), encoding="utf-8")
         path.with_suffix(".png").write_bytes(to_png(picture.figure))

@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import WIDTH, Mark, legend_below, marks
+from pebench.figures.style import WIDTH, Mark, heading, legend_below, marks
 from pebench.tables import Table
 
 CAPTION = (
@@ -42,7 +42,7 @@ def draw(table: Table) -> Figure | None:
         axes.xaxis.set_major_locator(MaxNLocator(2))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _widen(axes)
-    panels[0].set_ylabel(f"test {table.task.headline}")
+    heading(figure, f"test {table.task.headline}")
     legend_below(figure, {row.label: found[row.label] for row in rows})
     return figure
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import RULE, WIDTH, Mark, legend_below, marks
+from pebench.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks
 from pebench.tables import Row, Table
 
 CAPTION = (
@@ -42,7 +42,7 @@ def draw(table: Table) -> Figure | None:
     for label, curve in curves.items():
         _band(axes, curve, found[label])
     axes.grid(axis="y")
-    axes.set_ylabel(f"validation {table.task.headline}")
+    heading(figure, f"validation {table.task.headline}")
     axes.set_xlabel("step")
     _steps(axes, 5)
     legend_below(figure, found)
@@ -51,11 +51,12 @@ def draw(table: Table) -> Figure | None:
 
 def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Figure:
     titles = [textwrap.fill(label, 16, max_lines=2, placeholder="…") for label in curves]
-    head, panel, foot, left = 0.15 + 0.11 * max(text.count("\n") for text in titles), 0.6, 0.42, 0.55  # inches
+    top, panel, foot, left = 0.2, 0.6, 0.42, 0.38  # inches
+    head = 0.15 + 0.11 * max(text.count("\n") for text in titles)
     lines = math.ceil(len(curves) / COLUMNS)
-    height = foot + lines * (head + panel)
+    height = top + foot + lines * (head + panel)
     figure = Figure(figsize=(WIDTH, height))  # many panels are placed at once, not by trial
-    figure.subplots_adjust(left / WIDTH, foot / height, 0.98, 1 - head / height, 0.15, head / panel + 0.05)
+    figure.subplots_adjust(left / WIDTH, foot / height, 0.98, 1 - (top + head) / height, 0.15, head / panel + 0.05)
     grid = figure.subplots(lines, COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
     means: dict[float, list[float]] = {}
     for curve in curves.values():
@@ -68,7 +69,7 @@ def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Fi
     for axes in grid[len(curves) :]:
         axes.set_axis_off()
     _steps(grid[0], 2)
-    figure.supylabel(f"validation {table.task.headline}", fontsize="medium", x=0.01)
+    heading(figure, f"validation {table.task.headline}", 1 - 0.03 / height)
     figure.supxlabel("step", fontsize="medium", y=0.03 / height)
     return figure
 

@@ -157,6 +157,11 @@ def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:
     return figure, axes, places
 
 
+def heading(figure: Figure, text: str, y: float | None = None) -> None:
+    """Say above a picture what goes up in it: beside it, an arrow in the text would lie on its side."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize="medium", **({} if y is None else {"y": y}))
+
+
 def legend_below(figure: Figure, found: dict[str, Mark]) -> None:
     """Name the marks under the picture, making it higher by what they need."""
     columns = 3 if max(map(len, found)) < 13 else 2
