@@ -43,7 +43,7 @@ def draw(table: Table) -> Figure | None:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _widen(axes)
     heading(figure, f"test {table.task.headline}")
-    legend_below(figure, {row.label: found[row.label] for row in rows})
+    legend_below(figure, {row.label: found[row.label] for row in rows}, lines=False)
     return figure
 
 

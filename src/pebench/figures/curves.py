@@ -45,7 +45,7 @@ def draw(table: Table) -> Figure | None:
     heading(figure, f"validation {table.task.headline}")
     axes.set_xlabel("step")
     _steps(axes, 5)
-    legend_below(figure, found)
+    legend_below(figure, found, lines=True)
     return figure
 
 

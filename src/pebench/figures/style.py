@@ -84,9 +84,9 @@ class Mark:
     line: str
     fill: str = "full"
 
-    def handle(self, label: str) -> Line2D:
-        """An entry of a legend."""
-        return Line2D([], [], label=label, **self.style() | {"linestyle": self.line})
+    def handle(self, label: str, line: bool) -> Line2D:
+        """An entry of a legend, with or without the line."""
+        return Line2D([], [], label=label, **self.style() | {"linestyle": self.line if line else "none"})
 
     def style(self) -> dict[str, Any]:
         """The marker and colour, as matplotlib takes them."""
@@ -162,13 +162,19 @@ def heading(figure: Figure, text: str, y: float | None = None) -> None:
     figure.suptitle(text, x=0.01, ha="left", fontsize="medium", **({} if y is None else {"y": y}))
 
 
-def legend_below(figure: Figure, found: dict[str, Mark]) -> None:
-    """Name the marks under the picture, making it higher by what they need."""
+def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
+    """Name the marks under the picture, making it higher by what they need.
+
+    Args:
+        figure: With a constrained layout.
+        found: Label to mark.
+        lines: Whether the picture has lines.
+    """
     columns = 3 if max(map(len, found)) < 13 else 2
     labels = [textwrap.fill(label, 24) for label in found]
-    lines = -(-sum(1 + label.count("\n") for label in labels) // columns)
-    figure.set_figheight(figure.get_figheight() + 0.15 * lines + 0.1)
-    handles = [mark.handle(label) for mark, label in zip(found.values(), labels, strict=True)]
+    high = -(-sum(1 + label.count("\n") for label in labels) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * high + 0.1)
+    handles = [mark.handle(label, lines) for mark, label in zip(found.values(), labels, strict=True)]
     figure.legend(handles=handles, loc="outside lower center", ncols=columns)
 
 
