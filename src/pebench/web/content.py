@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from pebench import figures, report
 from pebench.across import Interval, Standing, Summary
 from pebench.origin import commands, warnings
-from pebench.page.inline import inline
+from pebench.web.inline import inline
 from pebench.tables import REGIME_TEXT, Table, comparable
 
 MISSING = report.NOTHING

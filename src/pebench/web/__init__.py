@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 
 from pebench import figures
-from pebench.page.content import grids, notes, section, summary_grid
-from pebench.page.inline import palette
+from pebench.web.content import grids, notes, section, summary_grid
+from pebench.web.inline import palette
 from pebench.records import Record
 from pebench.suites import Suite
 from pebench.tables import build_tables
@@ -31,9 +31,9 @@ def html(records: Iterable[Record], allow_unmatched: bool = False, suite: Suite 
 
     tables = build_tables(records, allow_unmatched)
     parts = zip(tables, figures.stems(tables), figures.drawn(tables), strict=True)
-    script = files("pebench.page").joinpath("page.js").read_text(encoding="utf-8")
+    script = files("pebench.web").joinpath("page.js").read_text(encoding="utf-8")
     environment = Environment(
-        loader=PackageLoader("pebench", "page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("pebench", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("page.html").render(
@@ -45,7 +45,7 @@ def html(records: Iterable[Record], allow_unmatched: bool = False, suite: Suite 
         most=(figures.MOST_TABLES, figures.MOST_ROWS),
         notes=notes(),
         palette=palette(),
-        style=files("pebench.page").joinpath("page.css").read_text(encoding="utf-8"),
+        style=files("pebench.web").joinpath("page.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
