@@ -172,6 +172,14 @@ def test_without_the_reference_there_is_no_improvement() -> None:
     assert {row.improvement for row in summary(records).rows} == {None}
 
 
+def test_very_many_runs_are_drawn_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert summary(SMALL).replicates == 2000
+    monkeypatch.setattr(across, "ENOUGH", 4)
+    assert summary(SMALL).replicates == 500  # of sixteen runs
+    monkeypatch.setattr(across, "ENOUGH", 1)
+    assert summary(SMALL).replicates == 200
+
+
 # Ranks told apart
 
 

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 REPLICATES = 2000
-"""Resamples that an interval is made from."""
+"""Resamples that an interval is made from, up to `ENOUGH` runs."""
+
+ENOUGH = 10_000
+"""With more runs there are fewer resamples, at least a tenth: intervals are then narrow, and drawing takes long."""
 
 MIN_TASKS = 5
 """Fewer tasks do not tell ranks apart: the critical difference is then wider than most lists are long."""
 
-CHUNK = 2_000_000
+CHUNK = 400_000
 """Drawn runs that are held in memory at a time."""
 
 
@@ -65,6 +68,7 @@ class Summary:
         tasks: Name of each task to the number of seeds that all rows have.
         lacking: Encodings that are left out, to the tasks that they have no runs of.
         unpaired: Runs that are left out because another row has none at their seed.
+        replicates: Resamples that the intervals are made from.
         friedman_p: That all encodings are alike, by Friedman's test; ``None`` with too few tasks or encodings.
         critical_difference: By how much average ranks must differ to be told apart (Nemenyi, 5 %); ``None`` likewise.
         groups: Sets of encodings, as large as can be, that are not told apart.
@@ -74,6 +78,7 @@ class Summary:
     tasks: dict[str, int]
     lacking: dict[str, tuple[str, ...]]
     unpaired: int
+    replicates: int
     friedman_p: float | None = None
     critical_difference: float | None = None
     groups: tuple[tuple[str, ...], ...] = ()
@@ -110,7 +115,8 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
     finished = np.concatenate([np.isfinite(values) for values in runs], axis=1)
     reference = labels.index(REFERENCE_ENCODING) if REFERENCE_ENCODING in labels else None
     whole = _figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
-    drawn = [np.concatenate(parts) for parts in zip(*_resampled(scores, reference), strict=True)]
+    replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
+    drawn = [np.concatenate(parts) for parts in zip(*_resampled(scores, reference, replicates), strict=True)]
     limits = [np.quantile(figures, [ALPHA / 2, 1 - ALPHA / 2], axis=0) for figures in drawn]
     together = np.concatenate(scores, axis=1)
     rows = []
@@ -131,6 +137,7 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
         {table.task.name: len(common) for table, common in zip(tables, seeds, strict=True)},
         lacking,
         sum(len(row.records) for table in tables for row in table.rows if row.label not in lacking) - finished.size,
+        replicates,
         *_ranked_apart(labels, np.stack([values.mean(axis=1) for values in scores])),
     )
 
@@ -185,14 +192,16 @@ def interquartile_mean(scores: "Array") -> float:
     return float(trim_mean(scores, 0.25, axis=None))
 
 
-def _resampled(scores: Sequence["Array"], reference: int | None) -> Iterator[tuple["Array", "Array", "Array"]]:
-    """The figures of `REPLICATES` resamples of the seeds of each task, some at a time."""
+def _resampled(
+    scores: Sequence["Array"], reference: int | None, replicates: int
+) -> Iterator[tuple["Array", "Array", "Array"]]:
+    """The figures of resamples of the seeds of each task, some at a time."""
     import numpy as np
 
     bits = np.random.PCG64(0)  # its raw stream is the same in every version of numpy, so pages can be made again
     step = max(1, CHUNK // sum(values.shape[1] for values in scores))
-    for start in range(0, REPLICATES, step):
-        size = min(step, REPLICATES - start)
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
         counts = []
         for n in (values.shape[1] for values in scores):
             drawn = (bits.random_raw(size * n) % np.uint64(n)).astype(np.int64).reshape(size, n)
@@ -238,8 +247,9 @@ def _weighted_iqm(scores: "Array", weights: "Array") -> "Array":
     cut = scores.size // 4
     passed = np.cumsum(weights[:, order], axis=1)  # how many runs lie at or below a score
     np.clip(passed, cut, scores.size - cut, out=passed)
-    kept = np.diff(passed, axis=1, prepend=cut)
-    return kept @ scores[order] / (scores.size - 2 * cut)
+    # the sum of scores times kept runs, which are the steps of what has passed, by parts
+    ends = (scores.size - cut) * scores[order[-1]] - cut * scores[order[0]]
+    return (ends - passed[:, :-1] @ np.diff(scores[order])) / (scores.size - 2 * cut)
 
 
 def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Array":
@@ -252,7 +262,7 @@ def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Arra
     found = []
     for row in scores:
         below, upto = (np.searchsorted(reference[order], row, side=side) for side in ("left", "right"))
-        found.append((weights * (passed[:, below] + passed[:, upto])).sum(axis=1) / 2 / row.size**2)
+        found.append(np.einsum("ij,ij->i", weights, passed[:, below] + passed[:, upto]) / 2 / row.size**2)
     return np.stack(found, axis=1)
 
 

@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain JSON values."""
-        return asdict(self) | {"key": self.config.key, "config": self.config.to_dict()}
+        return vars(self) | {"key": self.config.key, "config": self.config.to_dict()}
 
     @property
     def diverged(self) -> bool:
@@ -160,10 +160,11 @@ def read_records(source: Path) -> list[Record]:
     if not source.exists():
         raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
     records: dict[tuple[str, str], Record] = {}
+    read = _Reader()
     for path in _files(source):
         try:
             for text in _texts(path):
-                record = Record.from_dict(json.loads(text))
+                record = read(text)
                 known = records.setdefault(record.identity, record)
                 records[record.identity] = record if record.ok or not known.ok else known
         except DAMAGE as error:
@@ -171,6 +172,31 @@ def read_records(source: Path) -> list[Record]:
     if not records:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
     return sorted(records.values(), key=_order)
+
+
+class _Reader:
+    """Reads records that share what is equal in them: a hundred thousand runs have few environments and settings."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Any] = {}
+
+    def __call__(self, text: str) -> Record:
+        values = json.loads(text)
+        config = dict(values.pop("config"))
+        seed = config.pop("seed", 0)
+        kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
+        values.pop("key", None)
+        for name in ("dataset", "environment", "parameters"):
+            if name in values:
+                values[name] = self._shared(values[name], lambda same: same)
+        return Record(config=kind.with_seed(seed), **values)
+
+    def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:
+        """What was made of values that look the same: 1 is not 1.0 here, though equal."""
+        text = repr(values)
+        if text not in self._seen:
+            self._seen[text] = make(values)
+        return self._seen[text]
 
 
 def _order(record: Record) -> tuple[Any, ...]:
@@ -182,21 +208,33 @@ def _files(source: Path) -> list[Path]:
     """Files of records; a run's own comes last, so that it wins over a collection."""
     if source.is_file():
         return [source]
-    return [path for pattern in ("*.jsonl", FAILURE, FILE_NAME) for path in sorted(source.rglob(pattern))]
+    found: dict[str, list[str]] = {".jsonl": [], FAILURE: [], FILE_NAME: []}
+    for folder, _, names in os.walk(source):  # once, and without a Path for each of very many files
+        for name in names:
+            kind = ".jsonl" if name.endswith(".jsonl") else name
+            if kind in found:
+                found[kind].append(os.path.join(folder, name))
+    return [Path(path) for paths in found.values() for path in sorted(paths)]
 
 
 def _texts(path: Path) -> Iterator[str]:
-    text = path.read_text(encoding="utf-8")
     if path.suffix == ".jsonl":
-        yield from filter(str.strip, text.splitlines())
+        with path.open(encoding="utf-8") as file:
+            yield from filter(str.strip, file)
     else:
-        yield text
+        yield path.read_text(encoding="utf-8")
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published."""
-    lines = [json.dumps(r.to_dict(), sort_keys=True, allow_nan=False) for r in records]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            for record in records:
+                file.write(json.dumps(record.to_dict(), sort_keys=True, allow_nan=False) + "\n")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[tuple[Record, Record]]]:

@@ -199,16 +199,20 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
     """
     tested: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
     selecting: dict[tuple[Any, ...], dict[str, Record]] = {}
+    kinds: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}  # the same for all seeds
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
+        kind = record.protocol, config.kind
+        if kind not in kinds:
+            kinds[kind] = _group(record), label(config)
+        group, name = kinds[kind]
         if config.stage == "select":
-            known = selecting.setdefault(_group(record), {}).setdefault(config.key, record)
+            known = selecting.setdefault(group, {}).setdefault(config.key, record)
             if known != record:
                 raise UserError(f"two different records of {config.directory}: delete one of them.")
             continue
-        run = (label(config), config.seed)
-        if tested.setdefault(_group(record), {}).setdefault(run, record) != record:
-            raise UserError(f"two different records of {run[0]} seed {run[1]} on {config.task}: delete one of them.")
+        if tested.setdefault(group, {}).setdefault((name, config.seed), record) != record:
+            raise UserError(f"two different records of {name} seed {config.seed} on {config.task}: delete one of them.")
     tables = [_table(tested[key], _trials(selecting.get(key, {}).values())) for key in sorted(tested)]
     for table in tables:
         if table.unmatched and not allow_unmatched:
