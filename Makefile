@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput engine cluster oracle check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle check
 SUITE ?= core
 
 help:  ## Show this help
@@ -27,8 +27,8 @@ test:  ## Run the tests
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart
 
-results:  ## Make results/$(SUITE).md and .jsonl from runs/$(SUITE)
-	pebench report runs/$(SUITE) --records results/$(SUITE).jsonl > results/$(SUITE).md
+results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$(SUITE).jsonl
+	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
 
 readme:  ## Put the overview of results/core.jsonl into README.md
 	pebench report results/core.jsonl --format overview > overview.tmp
@@ -44,6 +44,9 @@ docs:  ## Put the tables of encodings into README.md and docs/encodings.md
 
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md
+
+report:  ## Measure reports of very many runs
+	python benchmarks/report.py --output results/report.md
 
 engine:  ## Measure plans, start-up, overhead and packing
 	python benchmarks/engine.py --output results/engine.md

@@ -318,7 +318,7 @@ def test_what_there_is_is_listed() -> None:
 def test_a_report_is_markdown_csv_or_json(first: Answer) -> None:
     markdown = ask("report", str(first.out))
     rows = list(csv.DictReader(io.StringIO(ask("report", str(first.out), "--format", "csv").text)))
-    tables = json.loads(ask("report", str(first.out), "--format", "json").text)
+    tables = json.loads(ask("report", str(first.out), "--format", "json").text)["tables"]
     assert markdown.text.startswith("# Results\n")
     assert [row["encoding"] for row in rows] == ["add", "rope"]
     assert tables[0]["rows"][0]["n"] == 2

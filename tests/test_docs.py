@@ -13,10 +13,13 @@ from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
+from pebench.page import Page
 from pebench.plugins import Plugin
+from pebench.publish import WRITERS
 from pebench.records import read_records
 from pebench.registry import encoding_cards
-from pebench.report import markdown, overview
+from pebench.report import overview
+from pebench.suites import load_suite
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,15 +30,17 @@ def code(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
-def test_a_published_page_is_made_of_its_records(records: Path) -> None:
-    assert records.with_suffix(".md").read_text(encoding="utf-8") == markdown(read_records(records))
+def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path, ending: str) -> None:
+    page = Page.of(read_records(records), load_suite(records.stem))
+    assert records.with_suffix(ending).read_text(encoding="utf-8") == WRITERS[ending](page), "make results"
 
 
 def test_the_readme_shows_the_published_overview() -> None:
     shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", README, re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview(read_records(ROOT / "results" / "core.jsonl"))
+    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "core.jsonl")))
 
 
 @pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])

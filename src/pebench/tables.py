@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -120,7 +121,7 @@ class Table:
     rows: tuple[Row, ...]
     trials: tuple[Trial, ...] = ()
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         """Every record of a tested run, by row and seed."""
         return [record for row in self.rows for record in row.records]
@@ -169,6 +170,12 @@ class Table:
             for name, value in costs.items()
             if abs(value - target) > TOLERANCE * target
         ]
+
+    def has_settings_of(self, config: RunConfig) -> bool:
+        """Whether a run's task, tier and settings are those that the rows have in common."""
+        free = _free(self.config)
+        ours, other = ({n: v for n, v in _settings(c).items() if n not in free} for c in (self.config, config))
+        return (self.config.task, self.config.tier, ours) == (config.task, config.tier, other)
 
 
 def _place(value: Any) -> tuple[bool, Any]:
