@@ -14,11 +14,12 @@ from pebench import figures
 from pebench.across import Interval, Standing, Summary
 from pebench.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.figures import cost, curves, differences, ranks, style
+from pebench.page import Page
 from pebench.records import Record, read_records
 from pebench.registry import encoding_cards
 from pebench.tables import Table, build_tables
 
-CORE = build_tables(read_records(Path(__file__).parents[1] / "results" / "core.jsonl"))
+CORE = Page.of(read_records(Path(__file__).parents[1] / "results" / "core.jsonl"))
 
 
 def record(encoding: str, seed: int, value: float | None, **args: int) -> Record:
@@ -46,10 +47,6 @@ def drawn(figure: Figure | None) -> Figure:
     assert figure is not None
     figure.draw_without_rendering()
     return figure
-
-
-def every_picture(tables: list[Table]) -> list[figures.Picture]:
-    return list(figures.pictures(tables))
 
 
 def luminance(colour: str) -> float:
@@ -137,7 +134,7 @@ def test_differences_are_those_of_the_table_best_first() -> None:
 
 
 def test_a_lower_metric_that_is_better_points_the_other_way() -> None:
-    (axes,) = drawn(differences.draw(CORE[0])).axes
+    (axes,) = drawn(differences.draw(CORE.tables[0])).axes
     assert axes.get_yticklabels()[0].get_text() == "rope"
     assert axes.get_xlabel() == "Δ bits per byte to add   (← better)"
 
@@ -160,7 +157,7 @@ def standing(label: str, rank: float) -> Standing:
 
 def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     rows = tuple(standing(*item) for item in (("rope", 1.5), ("add", 2.0), ("none", 4.5)))
-    summary = Summary(rows, {}, {}, 0, 0.01, 1.25, (("rope", "add"),))
+    summary = Summary(rows, {}, {}, 0, 2000, critical_difference=1.25, groups=(("rope", "add"),))
     (axes,) = drawn(ranks.draw(summary)).axes
     places = axes.get_yticks()
     assert [container.lines[0].get_xdata()[0] for container in axes.containers][:3] == [1.5, 2.0, 4.5]
@@ -169,13 +166,15 @@ def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     assert any(text.get_text() == "CD = 1.25" for text in axes.texts)
 
 
-LONG = table(**{name: [0.5, 0.6] for name in style.ENCODINGS[:30]} | {"alibi": [None], "concat_16": [0.3, 0.9]})
+LONG = Page(
+    (table(**{name: [0.5, 0.6] for name in style.ENCODINGS[:30]} | {"alibi": [None], "concat_16": [0.3, 0.9]}),)
+)
 
 
-@pytest.mark.parametrize("tables", [CORE, [LONG]], ids=["core", "many"])
-def test_pictures_can_be_read_in_a_column(tables: list[Table]) -> None:
+@pytest.mark.parametrize("page", [CORE, LONG], ids=["core", "many"])
+def test_pictures_can_be_read_in_a_column(page: Page) -> None:
     with style.styled():
-        for picture in figures.pictures(tables):
+        for picture in figures.pictures(page):
             figure = drawn(picture.figure)
             texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
             assert min(text.get_fontsize() for text in texts) >= 7
@@ -189,14 +188,17 @@ def test_pictures_can_be_read_in_a_column(tables: list[Table]) -> None:
             assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.01, picture.name
 
 
+ONE = Page(CORE.tables[:1])
+
+
 def test_the_same_records_give_the_same_svg_and_nothing_of_the_day() -> None:
-    first, second = ([style.to_svg(picture.figure) for picture in every_picture(CORE[:1])] for _ in range(2))
+    first, second = ([style.to_svg(picture.figure) for picture in figures.pictures(ONE)] for _ in range(2))
     assert first == second
     assert not re.search(r"<!--|<metadata|<text|<image|dc:date", first[0])
 
 
 def test_a_picture_needs_nothing_from_elsewhere() -> None:
-    for picture in every_picture(CORE[:1]):
+    for picture in figures.pictures(ONE):
         assert set(re.findall(r'https?://[^"]+', style.to_svg(picture.figure))) <= {
             "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
         }  # fmt: skip
@@ -204,25 +206,24 @@ def test_a_picture_needs_nothing_from_elsewhere() -> None:
 
 def test_names_in_any_letters_can_be_drawn() -> None:
     names = ["add", "a_module:Odd$Name_$", "<script>alert(1)</script>", "位置"]
-    odd = build_tables(record(name, seed, 0.5 + seed / 100) for name in names for seed in range(2))
-    for picture in every_picture(odd):
+    odd = Page.of(record(name, seed, 0.5 + seed / 100) for name in names for seed in range(2))
+    for picture in figures.pictures(odd):
         assert "script>alert" not in style.to_svg(picture.figure)
 
 
 def test_files_are_named_by_task_tier_and_kind(tmp_path: Path) -> None:
     other = replace(record("add", 0, 0.5), protocol="0.0")
-    tables = build_tables([record("add", 0, 0.5), record("rope", 0, 0.6), other])
-    assert figures.stems(tables) == ["vit-digits-quick", "vit-digits-quick-2"]
+    page = Page.of([record("add", 0, 0.5), record("rope", 0, 0.6), other])
+    assert figures.stems(page.tables) == ["vit-digits-quick", "vit-digits-quick-2"]
     kinds = ["vit-digits-quick-cost", "vit-digits-quick-curves"]
     two = [f"vit-digits-quick-2-{kind}" for kind in ("cost", "curves", "differences")]
     expected = {f"{name}.{kind}" for name in kinds + two for kind in ("svg", "png")}
-    assert {path.name for path in figures.write(tables, tmp_path / "new")} == expected
+    assert {path.name for path in figures.write(page, tmp_path / "new")} == expected
     assert {path.name for path in (tmp_path / "new").iterdir()} == expected
 
 
 def test_what_is_too_long_or_too_much_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "MOST_TABLES", 2)
     monkeypatch.setattr(figures, "MOST_ROWS", 4)
-    assert figures.drawn([CORE[0], LONG, CORE[1]]) == [False, False, False]
-    assert figures.drawn([table(add=[0.5])] * 3) == [True, True, False]
-    assert not every_picture([CORE[0], CORE[1]])
+    assert figures.drawn([CORE.tables[0], *[table(add=[0.5])] * 2]) == [False, True, False]
+    assert not list(figures.pictures(CORE))

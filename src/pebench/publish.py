@@ -3,19 +3,23 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from pebench import figures
 from pebench.errors import UserError
 from pebench.export import to_csv, to_json
 from pebench.latex import latex
 from pebench.page import Page
 from pebench.records import Record, write_jsonl
 from pebench.report import markdown
+from pebench.web import html
 
-WRITERS: dict[str, Callable[[Page], str]] = {".md": markdown, ".tex": latex, ".csv": to_csv, ".json": to_json}
+WRITERS: dict[str, Callable[[Page], str]] = {
+    ".md": markdown, ".html": html, ".tex": latex, ".csv": to_csv, ".json": to_json,
+}  # fmt: skip
 """Ending of a file to what makes its text. A new format is a line here."""
 
 
 def publish(page: Page, records: list[Record], prefix: Path, source: Path | None = None) -> list[Path]:
-    """Write a page in every format, and the records that it is made of.
+    """Write a page in every format, its pictures, and the records that it is made of.
 
     Args:
         page: What to write.
@@ -38,7 +42,7 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
     collection = _with_ending(prefix, ".jsonl")
     if source is None or not collection.exists() or not collection.samefile(source):
         write_jsonl(records, collection)
-    return [*texts, collection]
+    return [*texts, collection, *figures.write(page, _with_ending(prefix, "-figures"))]
 
 
 def _with_ending(prefix: Path, ending: str) -> Path:

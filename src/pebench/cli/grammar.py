@@ -72,9 +72,14 @@ def parser() -> argparse.ArgumentParser:
 
     report = verbs.add_parser("report", help="make tables from records")
     report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
-    report.add_argument("--format", metavar="FORMAT", help="print as markdown (default), overview, latex, csv or json")
     report.add_argument(
-        "--output", type=Path, metavar="PREFIX", help="write PREFIX.md, .tex, .csv, .json and .jsonl (the records)"
+        "--format", metavar="FORMAT", help="print as markdown (default), overview, html, latex, csv or json"
+    )
+    report.add_argument(
+        "--output",
+        type=Path,
+        metavar="PREFIX",
+        help="write PREFIX.md, .html, .tex, .csv, .json, .jsonl (the records) and pictures in PREFIX-figures",
     )
     report.add_argument(
         "--suite", metavar="NAME_OR_FILE", help="what the runs are for: question, expectation, margin, planned runs"

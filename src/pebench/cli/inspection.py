@@ -121,7 +121,7 @@ def _outcome(record: "Record", other: "Record") -> str:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
-    from pebench import export, latex, report
+    from pebench import export, latex, report, web
     from pebench.page import Page
     from pebench.publish import publish
     from pebench.records import read_records, write_jsonl
@@ -129,7 +129,7 @@ def report_command(options: argparse.Namespace) -> int:
 
     formats = {
         "markdown": report.markdown, "overview": report.overview, "latex": latex.latex, "csv": export.to_csv,
-        "json": export.to_json,
+        "json": export.to_json, "html": web.html,
     }  # fmt: skip
     if options.format and options.output:
         raise UserError("expected either --format, to print one, or --output, to write all formats; got both.")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pebench.across import Summary
+    from pebench.page import Page
     from pebench.tables import Table
 
 MOST_TABLES = 24
@@ -72,14 +73,6 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
             yield Picture(f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
 
 
-def summaries(tables: Sequence["Table"]) -> list["Summary"]:
-    """One summary of each group of tables that compare, where it can be made."""
-    from pebench.across import summarise
-    from pebench.tables import comparable
-
-    return [summary for group in comparable(tables) if (summary := summarise(group))]
-
-
 def of_summary(summary: "Summary", number: int) -> Picture | None:
     """The picture of average ranks, ``ranks``, ``ranks-2`` and so on; None if there are too many encodings."""
     from pebench.figures import ranks, style
@@ -91,21 +84,21 @@ def of_summary(summary: "Summary", number: int) -> Picture | None:
     return Picture(f"ranks-{number}" if number > 1 else "ranks", "Average ranks", ranks.CAPTION, figure)
 
 
-def pictures(tables: Sequence["Table"]) -> Iterator[Picture]:
-    """All pictures of all tables that are not too many or too long."""
-    for table, stem, wanted in zip(tables, stems(tables), drawn(tables), strict=True):
+def pictures(page: "Page") -> Iterator[Picture]:
+    """All pictures of a page: of its tables, if they are not too many or too long, then those across tasks."""
+    for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
             yield from of_table(table, stem)
-    for number, summary in enumerate(summaries(tables), 1):
+    for number, summary in enumerate((found for _, found in page.summaries if found), 1):
         if picture := of_summary(summary, number):
             yield picture
 
 
-def write(tables: Sequence["Table"], folder: Path) -> list[Path]:
-    """Write every picture as SVG and PNG.
+def write(page: "Page", folder: Path) -> list[Path]:
+    """Write every picture of a page as SVG and PNG.
 
     Args:
-        tables: What is drawn.
+        page: What is drawn.
         folder: Where to; it is made if need be.
 
     Returns:
@@ -113,9 +106,9 @@ def write(tables: Sequence["Table"], folder: Path) -> list[Path]:
     """
     from pebench.figures.style import to_png, to_svg
 
-    folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for picture in pictures(tables):
+    for picture in pictures(page):
+        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{picture.name}.svg"
         path.write_text(to_svg(picture.figure), encoding="utf-8")
         path.with_suffix(".png").write_bytes(to_png(picture.figure))

@@ -4,7 +4,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import WIDTH, Mark, heading, legend_below, marks
+from pebench.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.grids import headline
 from pebench.tables import Table
 
 CAPTION = (
@@ -35,14 +36,14 @@ def draw(table: Table) -> Figure | None:
     for axes, name in zip(panels, shown, strict=True):
         for row in rows:
             if row.estimate and costs[row.label][name] is not None:
-                half, scale = row.estimate.half_width or 0.0, table.task.scale
-                _point(axes, costs[row.label][name], scale * row.estimate.mean, scale * half, found[row.label])
+                half, factor = row.estimate.half_width or 0.0, scale(table.task)
+                _point(axes, costs[row.label][name], factor * row.estimate.mean, factor * half, found[row.label])
         axes.grid()
         axes.set_xlabel(names[name])
         axes.xaxis.set_major_locator(MaxNLocator(2))
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _widen(axes)
-    heading(figure, f"test {table.task.headline}")
+    heading(figure, f"test {headline(table.task)}")
     legend_below(figure, {row.label: found[row.label] for row in rows}, lines=False)
     return figure
 

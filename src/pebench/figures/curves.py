@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks
+from pebench.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.grids import headline
 from pebench.tables import Row, Table
 
 CAPTION = (
@@ -42,7 +43,7 @@ def draw(table: Table) -> Figure | None:
     for label, curve in curves.items():
         _band(axes, curve, found[label])
     axes.grid(axis="y")
-    heading(figure, f"validation {table.task.headline}")
+    heading(figure, f"validation {headline(table.task)}")
     axes.set_xlabel("step")
     _steps(axes, 5)
     legend_below(figure, found, lines=True)
@@ -69,7 +70,7 @@ def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Fi
     for axes in grid[len(curves) :]:
         axes.set_axis_off()
     _steps(grid[0], 2)
-    heading(figure, f"validation {table.task.headline}", 1 - 0.03 / height)
+    heading(figure, f"validation {headline(table.task)}", 1 - 0.03 / height)
     figure.supxlabel("step", fontsize="medium", y=0.03 / height)
     return figure
 
@@ -78,7 +79,7 @@ def _curve(row: Row, table: Table) -> Curve:
     """Mean, lowest and highest at the steps that all runs that finished have."""
     name = f"val/{table.task.metric}"
     runs = [
-        {point["step"]: table.task.scale * point[name] for point in record.curve if name in point}
+        {point["step"]: scale(table.task) * point[name] for point in record.curve if name in point}
         for record in row.records
         if record.config.seed in row.values
     ]

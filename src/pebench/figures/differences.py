@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.figures.style import INK, by_row, marks
+from pebench.figures.style import INK, by_row, marks, scale
+from pebench.grids import is_share
 from pebench.stats import ALPHA
 from pebench.tables import Row, Table
 
@@ -24,7 +25,7 @@ def draw(table: Table) -> Figure | None:
     """
     if not any(row.difference for row in table.rows):
         return None
-    scale, found = table.task.scale, marks(row.label for row in table.rows)
+    factor, found = scale(table.task), marks(row.label for row in table.rows)
     better = -1 if table.task.higher_is_better else 1
     rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row))
     figure, axes, places = by_row([_name(row) for row in rows])
@@ -34,10 +35,10 @@ def draw(table: Table) -> Figure | None:
             continue
         tested = row.p_adjusted is not None and row.p_adjusted < ALPHA
         axes.errorbar(
-            scale * row.difference.mean, place, xerr=scale * (row.difference.half_width or 0),
+            factor * row.difference.mean, place, xerr=factor * (row.difference.half_width or 0),
             **found[row.label].style() | {"fillstyle": "full" if tested else "none"}, capsize=2,
         )  # fmt: skip
-    unit = "points" if table.task.percent else table.task.metric.replace("_", " ")
+    unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
     direction = "better →" if table.task.higher_is_better else "← better"
     axes.set_xlabel(f"Δ {unit} to {REFERENCE_ENCODING}   ({direction})")
     axes.xaxis.set_major_locator(MaxNLocator(5))

@@ -68,22 +68,6 @@ class Task:
         """Whether a token sees only what came before it."""
         return self.num_classes is None
 
-    @property
-    def percent(self) -> bool:
-        """Whether the headline metric is a share, which people read in percent."""
-        return self.metric == "accuracy"
-
-    @property
-    def scale(self) -> int:
-        """What the headline metric is multiplied by to be shown."""
-        return 100 if self.percent else 1
-
-    @property
-    def headline(self) -> str:
-        """The headline metric with its unit and direction, as a heading: ``accuracy % ↑``."""
-        unit, direction = " %" if self.percent else "", "↑" if self.higher_is_better else "↓"
-        return f"{self.metric.replace('_', ' ')}{unit} {direction}"
-
     def extent(self, data: DataConfig) -> tuple[int, ...]:
         """Positions per axis in training: tokens of the longest text, or rows and columns of patches.
 

@@ -1,176 +1,130 @@
-"""What a page shows of each table: cells with what they sort by, pictures, facts."""
+"""What the HTML page shows, for its template: the same words and cells as in Markdown, with what they sort by."""
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from pebench import figures, report
-from pebench.across import Interval, Standing, Summary
+from pebench import figures, grids, report
 from pebench.origin import commands, warnings
+from pebench.page import Page
+from pebench.tables import Table
 from pebench.web.inline import inline
-from pebench.tables import REGIME_TEXT, Table, comparable
 
-MISSING = report.NOTHING
 SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-NUMBER = re.compile(r"([+-]?(?:[\d,]*\.)?[\d,]*\d(?:e[+-]?\d+)?)(?: ([kMGT]))?(?:$| )")
+NUMBER = re.compile(r"([+-]?(?:[\d,]*\.)?[\d,]*\d(?:e[+-]?\d+)?)(?: ([kMGT]))?(?:$|[ *])")
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table that can be sorted.
+class Column:
+    """One column of a table that can be sorted.
 
     Args:
-        title: What a reader of the screen is told.
-        headers: Of the columns, the encoding first.
-        rows: Cells of each row, as text and what it sorts by: a number, an empty string if there is none, or None,
-            which sorts by the text.
+        header: Its name.
+        cells: As text.
+        values: What each cell sorts by, ``None`` last; ``None`` if all sort by their text.
     """
 
-    title: str
-    headers: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, float | str | None], ...], ...]
+    header: str
+    cells: list[str]
+    values: list[float | None] | None
 
 
-def grid(title: str, columns: Mapping[str, list[str]]) -> Grid:
-    """A grid of columns of text.
-
-    Args:
-        title: Of the grid.
-        columns: Header to cells, the encodings first.
+def columns(grid: Mapping[str, list[str]]) -> list[Column]:
+    """The columns of a grid: encodings sort by name, others by the number that their cells begin with.
 
     Example:
-        >>> grid("", {"Encoding": ["add", "rope"], "n": ["3 (1 failed)", "–"]}).rows
-        ((('add', None), ('3 (1 failed)', 3.0)), (('rope', None), ('–', '')))
+        >>> for column in columns({"Encoding": ["add", "rope"], "n": ["3 (1 failed)", "–"], "Verdict": ["", "better"]}):
+        ...     print(column.values)
+        None
+        [3.0, None]
+        None
     """
-    first, *rest = columns.values()
-    keyed = [[(text, None) for text in first], *(_keyed(cells) for cells in rest)]
-    return Grid(title, tuple(columns), tuple(zip(*keyed, strict=True)))
-
-
-def _keyed(cells: list[str]) -> list[tuple[str, float | str | None]]:
-    numbers = [number(cell) for cell in cells]
-    if not any(value is not None for value in numbers):
-        return [(cell, None) for cell in cells]
-    return [(cell, "" if value is None else value) for cell, value in zip(cells, numbers, strict=True)]
+    numbers = {name: [number(cell) for cell in cells] for name, cells in grid.items()}
+    words = {name for name, found in numbers.items() if name in grids.WORDS or not any(x is not None for x in found)}
+    return [Column(name, cells, None if name in words else numbers[name]) for name, cells in grid.items()]
 
 
 def number(text: str) -> float | None:
     """The number that a cell begins with, as our tables write it; None if it does not.
 
     Example:
-        >>> number("-0.0538 ± 0.0033"), number("1,148,802"), number("6.05 M"), number("3e-05"), number("better")
+        >>> number("-0.0538 ± 0.0033"), number("1,148,802"), number("6.05 M"), number("**3e-05**"), number("better")
         (-0.0538, 1148802.0, 6050000.0, 3e-05, None)
     """
-    found = NUMBER.match(text)
+    found = NUMBER.match(text.removeprefix("**"))
     return float(found[1].replace(",", "")) * SI[found[2] or ""] if found else None
 
 
-def grids(tables: list[Table]) -> list[Grid]:
-    """An overview of each group of tables that compare: encodings down, tasks across."""
-    found = []
-    for group in comparable(tables):
-        labels = sorted({row.label for table in group for row in table.rows})
-        columns = {"Encoding": labels}
-        for table in group:
-            cells = {row.label: report._interval(row.estimate, table.task) for row in table.rows}
-            columns[f"{table.task.name}: {table.task.headline}"] = [cells.get(label, MISSING) for label in labels]
-        found.append(grid(f"tier {group[0].config.tier}, protocol {group[0].protocol}", columns))
-    return found
+def prose(text: str) -> Markup:
+    """A paragraph of our Markdown as HTML: code between backticks, bold between asterisks, all else as it is.
 
-
-def section(table: Table, stem: str, drawn: bool) -> dict[str, Any]:
-    """What is said of one table, for the template.
-
-    Args:
-        table: What is shown.
-        stem: Its identifier, and what the names of its pictures begin with.
-        drawn: Whether it has pictures.
+    Example:
+        >>> print(prose("**Finding.** `add` < rope"))
+        <b>Finding.</b> <code>add</code> &lt; rope
     """
+    html = re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(" ".join(text.split()))))
+    return Markup(re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html))
+
+
+def _bullets(text: str) -> list[Markup]:
+    """The items of the list in some Markdown of ours."""
+    return [prose(item) for item in f"\n{text}".split("\n- ")[1:]]
+
+
+def content(page: Page) -> dict[str, Any]:
+    """What the template shows of a page."""
+    stems, drawn = figures.stems(page.tables), figures.drawn(page.tables)
+    parts = zip(page.tables, stems, drawn, strict=True)
+    return {
+        "name": page.suite.name if page.suite else None,
+        "head": [prose(text) for text in report.question(page)],
+        "overviews": [
+            {"title": grids.group_title(group), "columns": columns(grids.side_by_side(group))}
+            for group, _ in page.summaries
+        ],
+        "sections": [_section(page, *part) for part in parts],
+        "across": list(_across(page)),
+        "suite_command": page.suite.command if page.suite else None,
+        "lost": [absence.task for absence in page.without_table],
+        "limits": [prose(line) for line in report.limits(page)],
+        "notes": _bullets(report.NOTES) + (_bullets(report.ACROSS) if page.summaries else []),
+        "undrawn": drawn.count(False),
+    }
+
+
+def _section(page: Page, table: Table, stem: str, drawn: bool) -> dict[str, Any]:
     pictures = figures.of_table(table, stem) if drawn else ()
     return {
         "id": stem,
-        "title": report._title(table),
-        "summary": f"{table.task.summary}.",
-        "grid": grid(table.task.name, report._columns(table)),
-        "pictures": [_shown(picture) for picture in pictures],
-        "selection": _selection(table),
+        "title": grids.title(table),
+        "summary": table.task.summary,
+        "columns": columns(grids.results(table, page) | grids.costs(table)),
+        "pictures": _shown(pictures),
+        "selection": prose(report.selection(table)),
+        "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
-        "absent": report._absent(table),
+        "absences": [report.absence_text(absence) for absence in page.absences(table)],
         "commands": commands(table),
-        "facts": [
-            f"Matched by: {REGIME_TEXT[table.config.regime]}",
-            f"Weights chosen by: {report._BEST[table.task.select[1]]} {table.task.select[0]}",
-            f"Splits: {table.task.splits}",
-            *report._origin(table),
-        ],
+        "facts": report.table_facts(table),
     }
 
 
-def _shown(picture: figures.Picture) -> dict[str, Any]:
-    return {"title": picture.title, "caption": picture.caption, "svg": inline(picture)}
+def _across(page: Page) -> Iterator[dict[str, Any]]:
+    """The figures across tasks of each group of tables that compare."""
+    numbers = itertools.count(1)
+    for group, summary in page.summaries:
+        picture = figures.of_summary(summary, next(numbers)) if summary else None
+        yield {
+            "title": grids.group_title(group),
+            "columns": columns(grids.standings(summary)) if summary else [],
+            "facts": report.across_facts(summary),
+            "pictures": _shown([picture] if picture else []),
+        }
 
 
-def _selection(table: Table) -> dict[str, Any] | None:
-    """The sweep that settings were selected by; None if none were."""
-    if not table.trials:
-        return None
-    labels = sorted({trial.label for trial in table.trials})
-    cells: dict[str, dict[str, str]] = {}
-    for trial in table.trials:
-        unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"
-        text = unfinished if trial.score is None else f"{trial.score:.4f}"
-        cells.setdefault(", ".join(map(str, trial.values.values())), {})[trial.label] = text
-    columns = {value: [found.get(label, MISSING) for label in labels] for value, found in cells.items()}
-    names, metric = ", ".join(table.config.selected), table.task.select[0]
-    said = f"Selected on validation data, by seeds that are not tested: {names}. Cells: {metric} of each value."
-    return {"said": said, "grid": grid(f"{table.task.name}: selection", {"Encoding": labels, **columns})}
-
-
-def summary_grid(summary: Summary, number: int) -> dict[str, Any]:
-    """What is said of encodings across tasks, for the template.
-
-    Args:
-        summary: Of tables that compare.
-        number: From 1, of this one among them.
-    """
-    columns = {
-        "Encoding": [row.label for row in summary.rows],
-        "Average rank ↓": [_interval(row.rank) for row in summary.rows],
-        "Interquartile mean of scores ↑": [_interval(row.iqm) for row in summary.rows],
-        "P(better than reference) ↑": [_interval(row.improvement) for row in summary.rows],
-        "Failed runs": [_failed(row) for row in summary.rows],
-    }
-    told = [f"{task} ({n} seeds)" for task, n in summary.tasks.items()]
-    lines = [f"Left out: {name} has no runs of {', '.join(tasks)}" for name, tasks in summary.lacking.items()]
-    if summary.friedman_p is None:
-        lines.append("Too few tasks or encodings to test ranks.")
-    else:
-        lines.append(f"Friedman's test: p = {summary.friedman_p:.2g}")
-    picture = figures.of_summary(summary, number)
-    return {
-        "grid": grid("across tasks", columns),
-        "tasks": ", ".join(told),
-        "lines": lines,
-        "pictures": [_shown(picture)] if picture else [],
-    }
-
-
-def _failed(row: Standing) -> str:
-    if not row.failed:
-        return "0"
-    without = MISSING if row.iqm_finished is None else f"{row.iqm_finished:.2f}"
-    return f"{row.failed} (score 0; without them {without})"
-
-
-def _interval(value: Interval | None) -> str:
-    return MISSING if value is None else f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
-
-
-def notes() -> list[Markup]:
-    """The notes below every page, a paragraph each."""
-    body = report.NOTES.partition("\n\n")[2]
-    items = [" ".join(item.split()) for item in body.removeprefix("- ").split("\n- ")]
-    return [Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(item)))) for item in items]
+def _shown(pictures: Iterable[figures.Picture]) -> list[dict[str, Any]]:
+    return [{"title": picture.title, "caption": picture.caption, "svg": inline(picture)} for picture in pictures]
