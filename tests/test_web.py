@@ -16,7 +16,7 @@ from pebench.records import Record, read_records
 from pebench.report import markdown
 from pebench.suites import load_suite
 from pebench.web import html
-from pebench.web.content import number
+from pebench.web.content import number, prose
 
 RESULTS = Path(__file__).parents[1] / "results"
 CORE = read_records(RESULTS / "core.jsonl")
@@ -112,6 +112,10 @@ def test_what_records_say_is_escaped_everywhere() -> None:
     assert attacked.tags.count("script") == plain.tags.count("script") == 1
     assert "img" not in attacked.tags
     assert any(ATTACK in text for text in attacked.texts)
+
+
+def test_names_of_records_in_our_sentences_are_escaped_too() -> None:
+    assert read(prose(f"**Finding.** `{ATTACK}` and {ATTACK}")).tags == ["b", "code"]
 
 
 @pytest.mark.usefixtures("no_pictures")
