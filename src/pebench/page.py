@@ -51,7 +51,7 @@ class Equivalence:
         return self.p_adjusted is not None and self.p_adjusted < ALPHA
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Page:
     """Tables, and the suite that asked for them.
 

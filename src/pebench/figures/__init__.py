@@ -1,5 +1,6 @@
 """Pictures of tables: learning curves, differences, costs and ranks. They are drawn without torch."""
 
+import functools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,16 +25,25 @@ class Picture:
     """A figure with what is said of it.
 
     Args:
+        stem: Of what: a table's of `stems`, or ``ranks``, ``ranks-2`` and so on.
         name: Of its file, without suffix: ``vit-digits-quick-curves``.
         title: What it shows, in a few words.
         caption: How to read it.
         figure: Of matplotlib.
     """
 
+    stem: str
     name: str
     title: str
     caption: str
     figure: "Figure"
+
+    @functools.cached_property
+    def svg(self) -> str:
+        """As SVG; see `pebench.figures.style.to_svg`."""
+        from pebench.figures.style import to_svg
+
+        return to_svg(self.figure)
 
 
 def stems(tables: Sequence["Table"]) -> list[str]:
@@ -67,10 +77,14 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         ("cost", "Quality against cost", cost),
     )
     for name, title, module in kinds:
-        with style.styled():
-            figure = module.draw(table)
+        figure = style.laid_out(module.draw, table)
         if figure is not None:
-            yield Picture(f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+            yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+
+
+def ranks_name(number: int) -> str:
+    """The name of the picture of ranks of a page's first, second and so on summary."""
+    return f"ranks-{number}" if number > 1 else "ranks"
 
 
 def of_summary(summary: "Summary", number: int) -> Picture | None:
@@ -79,13 +93,17 @@ def of_summary(summary: "Summary", number: int) -> Picture | None:
 
     if len(summary.rows) > MOST_ROWS:
         return None
-    with style.styled():
-        figure = ranks.draw(summary)
-    return Picture(f"ranks-{number}" if number > 1 else "ranks", "Average ranks", ranks.CAPTION, figure)
+    name, figure = ranks_name(number), style.laid_out(ranks.draw, summary)
+    return Picture(name, name, "Average ranks", ranks.CAPTION, figure) if figure else None
 
 
-def pictures(page: "Page") -> Iterator[Picture]:
+@functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it
+def pictures(page: "Page") -> tuple[Picture, ...]:
     """All pictures of a page: of its tables, if they are not too many or too long, then those across tasks."""
+    return tuple(_pictures(page))
+
+
+def _pictures(page: "Page") -> Iterator[Picture]:
     for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
             yield from of_table(table, stem)
@@ -104,13 +122,13 @@ def write(page: "Page", folder: Path) -> list[Path]:
     Returns:
         The files.
     """
-    from pebench.figures.style import to_png, to_svg
+    from pebench.figures.style import to_png
 
     files = []
     for picture in pictures(page):
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{picture.name}.svg"
-        path.write_text(to_svg(picture.figure), encoding="utf-8")
+        path.write_text(picture.svg, encoding="utf-8")
         path.with_suffix(".png").write_bytes(to_png(picture.figure))
         files += [path, path.with_suffix(".png")]
     return files

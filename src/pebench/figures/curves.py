@@ -2,6 +2,7 @@
 
 import math
 import textwrap
+from collections.abc import Collection
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -58,21 +59,32 @@ def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Fi
     height = top + foot + lines * (head + panel)
     figure = Figure(figsize=(WIDTH, height))  # many panels are placed at once, not by trial
     figure.subplots_adjust(left / WIDTH, foot / height, 0.98, 1 - (top + head) / height, 0.15, head / panel + 0.05)
-    grid = figure.subplots(lines, COLUMNS, sharex=True, sharey=True, squeeze=False).ravel()
+    grid = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
     means: dict[float, list[float]] = {}
     for curve in curves.values():
         for step, mean, _, _ in curve:
             means.setdefault(step, []).append(mean)
-    for axes, title, (label, curve) in zip(grid, titles, curves.items(), strict=False):
+    ends = [end for curve in curves.values() for _, _, *both in curve for end in both]
+    limits = {"xlim": _padded(means), "ylim": _padded(ends)}
+    for place, (axes, title, label) in enumerate(zip(grid, titles, curves, strict=False)):
+        axes.set(**limits, autoscale_on=False)  # shared axes would all be scaled again for each curve
         axes.fill_between(list(means), [*map(min, means.values())], [*map(max, means.values())], color=RULE, alpha=0.6)
-        _band(axes, curve, found[label])
+        _band(axes, curves[label], found[label])
         axes.set_title(title, pad=2)
+        _steps(axes, 2)
+        axes.tick_params(labelleft=place % COLUMNS == 0, labelbottom=place + COLUMNS >= len(curves))
     for axes in grid[len(curves) :]:
         axes.set_axis_off()
-    _steps(grid[0], 2)
     heading(figure, f"validation {headline(table.task)}", 1 - 0.03 / height)
     figure.supxlabel("step", fontsize="medium", y=0.03 / height)
     return figure
+
+
+def _padded(values: Collection[float]) -> tuple[float, float]:
+    """The range of some values, and a twentieth of it on both sides."""
+    low, high = min(values), max(values)
+    room = (high - low) / 20 or 0.5
+    return low - room, high + room
 
 
 def _curve(row: Row, table: Table) -> Curve:

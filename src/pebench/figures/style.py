@@ -6,7 +6,7 @@ import itertools
 import re
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,6 +145,19 @@ def styled() -> Iterator[None]:
 def scale(task: Task) -> int:
     """What a task's headline metric is multiplied by where people read it."""
     return 100 if is_share(task) else 1
+
+
+def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
+    """What a function draws, in this style, with everything in its place for good.
+
+    Each time that matplotlib lays out a figure, what it did the time before moves it a little.
+    """
+    with styled():
+        figure = draw(what)
+        if figure is not None:
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+    return figure
 
 
 def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:

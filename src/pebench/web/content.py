@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +77,6 @@ def _bullets(text: str) -> list[Markup]:
 
 def content(page: Page) -> dict[str, Any]:
     """What the template shows of a page."""
-    stems, drawn = figures.stems(page.tables), figures.drawn(page.tables)
-    parts = zip(page.tables, stems, drawn, strict=True)
     return {
         "name": page.suite.name if page.suite else None,
         "head": [prose(text) for text in report.question(page)],
@@ -86,24 +84,23 @@ def content(page: Page) -> dict[str, Any]:
             {"title": grids.group_title(group), "columns": columns(grids.side_by_side(group))}
             for group, _ in page.summaries
         ],
-        "sections": [_section(page, *part) for part in parts],
+        "sections": [_section(page, *part) for part in zip(page.tables, figures.stems(page.tables), strict=True)],
         "across": list(_across(page)),
         "suite_command": page.suite.command if page.suite else None,
         "lost": [absence.task for absence in page.without_table],
         "limits": [prose(line) for line in report.limits(page)],
         "notes": _bullets(report.NOTES) + (_bullets(report.ACROSS) if page.summaries else []),
-        "undrawn": drawn.count(False),
+        "undrawn": figures.drawn(page.tables).count(False),
     }
 
 
-def _section(page: Page, table: Table, stem: str, drawn: bool) -> dict[str, Any]:
-    pictures = figures.of_table(table, stem) if drawn else ()
+def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
     return {
         "id": stem,
         "title": grids.title(table),
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
-        "pictures": _shown(pictures),
+        "pictures": _shown(page, stem),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
@@ -117,14 +114,16 @@ def _across(page: Page) -> Iterator[dict[str, Any]]:
     """The figures across tasks of each group of tables that compare."""
     numbers = itertools.count(1)
     for group, summary in page.summaries:
-        picture = figures.of_summary(summary, next(numbers)) if summary else None
+        number = next(numbers) if summary else 0
         yield {
             "title": grids.group_title(group),
             "columns": columns(grids.standings(summary)) if summary else [],
             "facts": report.across_facts(summary),
-            "pictures": _shown([picture] if picture else []),
+            "pictures": _shown(page, figures.ranks_name(number)),
         }
 
 
-def _shown(pictures: Iterable[figures.Picture]) -> list[dict[str, Any]]:
-    return [{"title": picture.title, "caption": picture.caption, "svg": inline(picture)} for picture in pictures]
+def _shown(page: Page, stem: str) -> list[dict[str, Any]]:
+    """The pictures of one table, or across tasks."""
+    found = [picture for picture in figures.pictures(page) if picture.stem == stem]
+    return [{"title": picture.title, "caption": picture.caption, "svg": inline(picture)} for picture in found]

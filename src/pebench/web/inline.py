@@ -17,9 +17,7 @@ def inline(picture: Picture) -> Markup:
     Args:
         picture: What is shown; its name is the prefix of its ids.
     """
-    from pebench.figures.style import to_svg
-
-    text = re.sub(r'(\bid="|"#|url\(#)', rf"\1{picture.name}-", to_svg(picture.figure))
+    text = re.sub(r'(\bid="|"#|url\(#)', rf"\1{picture.name}-", picture.svg)
     for colour in _colours():
         text = text.replace(f": {colour}", f": var({_variable(colour)})")
     head = Markup('<svg role="img" aria-label="{}" ').format(picture.title)
