@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser check
 SUITE ?= core
 
 help:  ## Show this help
@@ -59,5 +59,9 @@ cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM 
 oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'
 	python -m pytest -m oracle tests/oracles
+
+browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
+	python -m pip install -e '.[browser]'
+	python -m pytest -m browser tests
 
 check: lint types imports test  ## Everything CI checks
