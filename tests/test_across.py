@@ -208,6 +208,10 @@ def test_friedmans_statistic_by_hand() -> None:
 def test_where_friedmans_test_finds_nothing_all_are_one_group() -> None:
     mixed = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
     assert across._ranked_apart(["a", "b", "c"], mixed)[2] == (("b", "a", "c"),)  # by rank
+    apart = [[4, 2, 1, 0, 5, 3], [5, 1, 4, 0, 3, 2], [3, 4, 1, 0, 5, 2], [1, 4, 0, 3, 5, 2], [2, 0, 3, 1, 4, 5]]
+    p, width, found = across._ranked_apart("abcdef", np.array(apart, dtype=float))
+    assert (round(p or 0, 2), round(width or 0, 2)) == (0.06, 3.37)  # ranks are up to 3.6 apart all the same
+    assert [set(group) for group in found] == [set("abcdef")]
     assert across._ranked_apart(["a", "b", "c"], np.ones((5, 3)))[2] == (("a", "b", "c"),)
 
 

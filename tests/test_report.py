@@ -189,6 +189,13 @@ def test_rows_that_do_not_compare_are_flagged() -> None:
     assert "SHA-256 0123456789ab / ffffffffffff" in text
 
 
+def test_other_data_is_flagged_on_the_same_machine_too() -> None:
+    other = DATASET | {"fingerprint": "f" * 64}
+    assert "**Rows were not measured on the same data.**" in render(
+        [run("add", 0, 0.6), run("rope", 0, 0.6, dataset=other)]
+    )
+
+
 def test_without_the_reference_there_are_no_differences() -> None:
     text = render(runs("rope", [0.6, 0.7]))
     assert cells(text, "rope")[3:5] == ["–", "–"]
