@@ -366,6 +366,7 @@ def test_what_needs_no_model_does_not_import_torch(first: Answer) -> None:
 import contextlib, io, sys
 from pebench.cli import main
 for line in ("--help", "run --help", "list tasks", "list encodings", "list suites", "report {first.out}",
+             "report {first.out} --format html",
              "list executors", "status {first.out}", "compare {first.out} {first.out}",
              "run --task text-imdb --offline --out {first.out / "none"}"):
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):

@@ -223,7 +223,10 @@ def test_the_order_of_records_does_not_change_a_byte(write: Callable[[Page], str
 
 def test_every_format_and_the_records_are_written(tmp_path: Path) -> None:
     files = publish(page(runs()), runs(), tmp_path / "new" / "v1.2")
-    assert [path.name for path in files] == ["v1.2.md", "v1.2.tex", "v1.2.csv", "v1.2.json", "v1.2.jsonl"]
+    texts = [path.name for path in files if path.parent == tmp_path / "new"]
+    assert texts == ["v1.2.md", "v1.2.html", "v1.2.tex", "v1.2.csv", "v1.2.json", "v1.2.jsonl"]
+    assert {path.parent.name for path in files if path.name not in texts} == {"v1.2-figures"}
+    assert all(path.is_file() for path in files)
     again = page(read_records(tmp_path / "new" / "v1.2.jsonl"))
     for ending, write in WRITERS.items():
         assert (tmp_path / "new" / f"v1.2{ending}").read_text(encoding="utf-8") == write(again)

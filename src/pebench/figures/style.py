@@ -154,7 +154,7 @@ def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
     """
     with styled():
         figure = draw(what)
-        if figure is not None:
+        if figure is not None and figure.get_layout_engine() is not None:
             figure.draw_without_rendering()
             figure.set_layout_engine("none")
     return figure
