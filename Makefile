@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput engine cluster oracle check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser check
 SUITE ?= core
 
 help:  ## Show this help
@@ -27,8 +27,8 @@ test:  ## Run the tests
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart
 
-results:  ## Make results/$(SUITE).md and .jsonl from runs/$(SUITE)
-	pebench report runs/$(SUITE) --records results/$(SUITE).jsonl > results/$(SUITE).md
+results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$(SUITE).jsonl
+	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
 
 readme:  ## Put the overview of results/core.jsonl into README.md
 	pebench report results/core.jsonl --format overview > overview.tmp
@@ -45,6 +45,9 @@ docs:  ## Put the tables of encodings into README.md and docs/encodings.md
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md
 
+report:  ## Measure reports of very many runs
+	python benchmarks/report.py --output results/report.md
+
 engine:  ## Measure plans, start-up, overhead and packing
 	python benchmarks/engine.py --output results/engine.md
 
@@ -56,5 +59,9 @@ cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM 
 oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'
 	python -m pytest -m oracle tests/oracles
+
+browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
+	python -m pip install -e '.[browser]'
+	python -m pytest -m browser tests
 
 check: lint types imports test  ## Everything CI checks

@@ -318,7 +318,7 @@ def test_what_there_is_is_listed() -> None:
 def test_a_report_is_markdown_csv_or_json(first: Answer) -> None:
     markdown = ask("report", str(first.out))
     rows = list(csv.DictReader(io.StringIO(ask("report", str(first.out), "--format", "csv").text)))
-    tables = json.loads(ask("report", str(first.out), "--format", "json").text)
+    tables = json.loads(ask("report", str(first.out), "--format", "json").text)["tables"]
     assert markdown.text.startswith("# Results\n")
     assert [row["encoding"] for row in rows] == ["add", "rope"]
     assert tables[0]["rows"][0]["n"] == 2
@@ -366,6 +366,7 @@ def test_what_needs_no_model_does_not_import_torch(first: Answer) -> None:
 import contextlib, io, sys
 from pebench.cli import main
 for line in ("--help", "run --help", "list tasks", "list encodings", "list suites", "report {first.out}",
+             "report {first.out} --format html",
              "list executors", "status {first.out}", "compare {first.out} {first.out}",
              "run --task text-imdb --offline --out {first.out / "none"}"):
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):

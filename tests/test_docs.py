@@ -4,22 +4,27 @@ import re
 import runpy
 import shlex
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from pebench import plugins
+from pebench import figures, plugins
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
+from pebench.page import Page
 from pebench.plugins import Plugin
+from pebench.publish import WRITERS
 from pebench.records import read_records
 from pebench.registry import encoding_cards
-from pebench.report import markdown, overview
+from pebench.report import overview
+from pebench.suites import load_suite
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 PAGES = sorted((ROOT / "results").glob("*.jsonl"))
 
 
@@ -27,15 +32,37 @@ def code(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
-def test_a_published_page_is_made_of_its_records(records: Path) -> None:
-    assert records.with_suffix(".md").read_text(encoding="utf-8") == markdown(read_records(records))
+def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path, ending: str) -> None:
+    page = Page.of(read_records(records), load_suite(records.stem))
+    published = records.with_suffix(ending).read_text(encoding="utf-8")
+    assert comparable(published) == comparable(WRITERS[ending](page)), "make results"
+
+
+def comparable(text: str) -> str:
+    """A page without its pictures, unless matplotlib is the version that draws them to the byte."""
+    return text if SAME_MATPLOTLIB else re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
+
+
+@pytest.mark.skipif(
+    not SAME_MATPLOTLIB, reason="pictures are drawn to the byte by the matplotlib of constraints.txt alone"
+)
+@pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
+def test_published_pictures_are_made_of_their_records(records: Path) -> None:
+    from pebench.figures.style import to_svg
+
+    page = Page.of(read_records(records), load_suite(records.stem))
+    published = {
+        path.stem: path.read_text(encoding="utf-8") for path in records.parent.glob(f"{records.stem}-figures/*.svg")
+    }
+    assert published == {picture.name: to_svg(picture.figure) for picture in figures.pictures(page)}, "make results"
 
 
 def test_the_readme_shows_the_published_overview() -> None:
     shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", README, re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview(read_records(ROOT / "results" / "core.jsonl"))
+    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "core.jsonl")))
 
 
 @pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])

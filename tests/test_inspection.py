@@ -20,6 +20,7 @@ from pebench.cli import main
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.inspection import compare
 from pebench.leases import Holder, claim
+from pebench.page import Page
 from pebench.planning import note_plan
 from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
 from pebench.report import markdown
@@ -454,7 +455,7 @@ def test_a_merged_collection_gives_the_report_of_its_records(tmp_path: Path, ask
     records = [*runs("add", {0: 0.5, 1: 0.25}), *runs("rope", {0: 0.75, 1: None})]
     places = [write(records[:3], tmp_path / "a"), write(records[1:], tmp_path / "b")]
     assert ask("merge", *places, "--records", tmp_path / "all.jsonl").code == 0
-    assert ask("report", tmp_path / "all.jsonl").text == markdown(records)
+    assert ask("report", tmp_path / "all.jsonl").text == markdown(Page.of(records))
 
 
 @pytest.mark.parametrize(

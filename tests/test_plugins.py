@@ -24,6 +24,7 @@ from pebench.executors.worker import work
 from pebench.models import transformer
 from pebench.models.transformer import Transformer
 from pebench.origin import changed_plugins, warnings
+from pebench.page import Page
 from pebench.records import FILE_NAME, Record, read_record, read_records
 from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options, register
 from pebench.report import markdown
@@ -486,7 +487,7 @@ def test_a_record_says_where_a_plug_in_comes_from(here: Workplace, capsys: pytes
     assert record.config.directory.startswith(f"vit-digits/{module}.Rows/seed0-")
     assert record.parameters["encoding"] == 16
     assert "plugins" not in done("add", out).environment
-    page = markdown(read_records(out))
+    page = markdown(Page.of(read_records(out)))
     assert f"- Plug-ins: {name}: {name}, source {digest[:12]}\n" in page
     assert f"--pe {name}" in page
     assert f"plugins.{name}.sha256" in here.ask("show", str(out / record.config.directory))

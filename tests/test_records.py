@@ -182,3 +182,28 @@ def test_records_of_another_protocol_are_kept_apart(tmp_path: Path) -> None:
     other = replace(RECORD, protocol="0.0")
     write_jsonl([RECORD, other], tmp_path / "all.jsonl")
     assert {record.protocol for record in read_records(tmp_path)} == {"0.0", PROTOCOL_VERSION}
+
+
+def test_a_runs_own_record_goes_before_one_in_a_collection(tmp_path: Path) -> None:
+    write_jsonl([replace(RECORD, throughput=1.0)], tmp_path / "z.jsonl")
+    write_record(replace(RECORD, throughput=2.0), tmp_path)
+    assert [record.throughput for record in read_records(tmp_path)] == [2.0]
+
+
+def test_records_that_are_read_share_what_looks_the_same_and_nothing_else(tmp_path: Path) -> None:
+    seeds = [replace(RECORD, config=CONFIG.with_seed(seed), environment={"threads": 1}) for seed in range(3)]
+    other = replace(RECORD, config=CONFIG.with_seed(3), environment={"threads": 1.0})
+    write_jsonl([*seeds, other], tmp_path / "all.jsonl")
+    first, second, third, fourth = read_records(tmp_path)
+    assert first.environment is second.environment is third.environment
+    assert first.config.model is second.config.model
+    assert repr(fourth.environment) == "{'threads': 1.0}"
+    assert [record.config.seed for record in (first, second, third, fourth)] == [0, 1, 2, 3]
+
+
+def test_a_collection_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    write_jsonl([RECORD], tmp_path / "all.jsonl")
+    with pytest.raises(ValueError, match="JSON"):
+        write_jsonl([RECORD, replace(RECORD, throughput=float("nan"))], tmp_path / "all.jsonl")
+    assert read_records(tmp_path) == [RECORD]
+    assert [path.name for path in tmp_path.iterdir()] == ["all.jsonl"]

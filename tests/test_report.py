@@ -15,9 +15,12 @@ from rich.console import Console
 from pebench.config import CORE_ENCODINGS, DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.export import to_csv, to_json
+from pebench.latex import latex
+from pebench.page import Page
 from pebench.records import Record, read_records, write_jsonl
-from pebench.report import markdown, terminal
+from pebench.report import markdown
 from pebench.tasks import TASKS, Budget, Task
+from pebench.terminal import terminal
 
 GOLDEN = Path(__file__).parent / "golden" / "report.md"
 BUDGET = Budget(ModelConfig(), DataConfig(patch_size=4), TrainConfig())
@@ -35,8 +38,11 @@ ENVIRONMENT = {
 DATASET = {"fingerprint": "0123456789abcdef" * 4, "sizes": {"train": 8000, "val": 1000, "test": 2000}, "padding": None}
 
 
+FORMATS = {"markdown": markdown, "csv": to_csv, "json": to_json, "latex": latex}
+
+
 def render(records: list[Record], form: str = "markdown") -> str:
-    return {"markdown": markdown, "csv": to_csv, "json": to_json}[form](records)
+    return FORMATS[form](Page.of(records))
 
 
 @pytest.fixture(autouse=True)
@@ -96,13 +102,13 @@ def test_markdown_is_the_golden_file() -> None:
     assert render(RECORDS) == GOLDEN.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_the_order_of_records_does_not_change_a_byte(form: str) -> None:
     shuffled = random.Random(0).sample(RECORDS, len(RECORDS))
     assert render(shuffled, form) == render(RECORDS, form)
 
 
-@pytest.mark.parametrize("form", ["markdown", "csv", "json"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_records_read_back_from_a_file_give_the_same_bytes(form: str, tmp_path: Path) -> None:
     records = [*RECORDS, run("concat", 0, 0.6, args={"ratio": 1.0, "d_p": 8})]
     write_jsonl(records, tmp_path / "runs.jsonl")
@@ -183,6 +189,13 @@ def test_rows_that_do_not_compare_are_flagged() -> None:
     assert "SHA-256 0123456789ab / ffffffffffff" in text
 
 
+def test_other_data_is_flagged_on_the_same_machine_too() -> None:
+    other = DATASET | {"fingerprint": "f" * 64}
+    assert "**Rows were not measured on the same data.**" in render(
+        [run("add", 0, 0.6), run("rope", 0, 0.6, dataset=other)]
+    )
+
+
 def test_without_the_reference_there_are_no_differences() -> None:
     text = render(runs("rope", [0.6, 0.7]))
     assert cells(text, "rope")[3:5] == ["–", "–"]
@@ -207,7 +220,7 @@ def test_csv_parses_back_to_raw_numbers() -> None:
 
 
 def test_json_parses_back_with_values_per_seed() -> None:
-    tables = json.loads(render(RECORDS, "json"))
+    tables = json.loads(render(RECORDS, "json"))["tables"]
     shapes = tables[1]
     assert [table["task"] for table in tables] == ["lm-rhymes", "vit-shapes"]
     assert shapes["rows"][-1]["values"] == {"0": 0.645, "1": 0.66, "2": 0.675}

@@ -14,24 +14,31 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pebench import export, report
 from pebench.cli import main
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
 from pebench.config import RunConfig
 from pebench.costs import Cost, cost
 from pebench.errors import UserError
-from pebench.export import to_csv, to_json
 from pebench.origin import commands
+from pebench.page import Page
 from pebench.planning import SELECTION_SEED, Plan
 from pebench.records import Record, write_jsonl
-from pebench.report import markdown, overview, terminal
 from pebench.suites import Suite
 from pebench.tables import build_tables
 from pebench.tasks import TASKS, configure
+from pebench.terminal import terminal
 
 RATE, DECAY = "train.learning_rate", "train.weight_decay"
 BEST = {"add": 1e-3, "concat": 1e-2, "learned": 1e-3, "none": 1e-2, "rope": 1e-2}
-FORMATS: dict[str, Callable[..., str]] = {"markdown": markdown, "csv": to_csv, "json": to_json, "overview": overview}
+FORMATS: dict[str, Callable[..., str]] = {
+    name: lambda records, allow_unmatched=False, write=write: write(Page.of(records, allow_unmatched=allow_unmatched))
+    for name, write in (
+        ("markdown", report.markdown), ("csv", export.to_csv), ("json", export.to_json), ("overview", report.overview),
+    )
+}  # fmt: skip
+markdown, to_csv, to_json, overview = FORMATS.values()
 _costs: dict[str, Cost] = {}
 
 
@@ -135,7 +142,7 @@ def test_no_number_of_a_selecting_run_is_in_a_row(form: str) -> None:
 
 
 def test_a_row_has_the_tested_seeds_alone() -> None:
-    (table,) = json.loads(to_json(tuned()))
+    (table,) = json.loads(to_json(tuned()))["tables"]
     assert {row["encoding"]: row["values"] for row in table["rows"]} == {
         "add": {"0": 0.5, "1": 0.5625}, "rope": {"0": 0.75, "1": 0.8125},
     }  # fmt: skip
@@ -206,7 +213,7 @@ def test_two_settings_are_swept_together() -> None:
 
 
 def test_every_trial_is_exported() -> None:
-    (table,) = json.loads(to_json(tuned(lambda c: None if c.train.learning_rate == 0.1 else loss(c))))
+    (table,) = json.loads(to_json(tuned(lambda c: None if c.train.learning_rate == 0.1 else loss(c))))["tables"]
     assert [(t["encoding"], t["settings"][RATE], t["score"]) for t in table["trials"]] == [
         ("add", 1e-4, 0.5009), ("add", 1e-3, 0.5), ("add", 1e-2, 0.509), ("add", 1e-1, None),
         ("rope", 1e-4, 0.5099), ("rope", 1e-3, 0.509), ("rope", 1e-2, 0.5), ("rope", 1e-1, None),
@@ -253,7 +260,7 @@ def test_rows_with_different_selected_values_share_a_table_that_shows_them() -> 
 
 def test_the_sweep_of_every_table_is_its_own() -> None:
     usual, longer = tuned(), tuned(lambda c: 2 * (loss(c) or 0), settings={"train.max_steps": 7})
-    tables = json.loads(to_json([*usual, *longer]))
+    tables = json.loads(to_json([*usual, *longer]))["tables"]
     best = {table["train"]["max_steps"]: min(trial["score"] for trial in table["trials"]) for table in tables}
     assert best == {2: 0.5, 7: 1.0}
     assert [len(table["trials"]) for table in tables] == [8, 8]
@@ -292,7 +299,7 @@ def test_a_matched_table_says_so_and_shows_its_widths(regime: str) -> None:
     assert f"- Matched by: {regime} (the same " in text
     widths = {r.config.encoding: r.config.model.d_ff for r in records}
     assert main_grid(text)["learned"]["d_ff"] == str(widths["learned"] or 4 * records[0].config.model.d_model)
-    (table,) = json.loads(to_json(records))
+    (table,) = json.loads(to_json(records))["tables"]
     assert (table["matched_by"], table["settings"], table["warnings"]) == (regime, {}, [])
     assert {row["encoding"]: row["own_settings"] for row in table["rows"]} == {
         name: {"model.d_ff": width} for name, width in widths.items()
@@ -458,7 +465,7 @@ def test_an_overview_never_mixes_regimes_or_selections(changes: dict[str, Any]) 
 def test_a_value_that_lacks_a_seed_has_no_score() -> None:
     records = tuned(selection_seeds=2, encodings=["add"])
     lost = next(r for r in records if r.config.stage == "select" and r.config.train.learning_rate == 1e-4)
-    (table,) = json.loads(to_json([r for r in records if r is not lost]))
+    (table,) = json.loads(to_json([r for r in records if r is not lost]))["tables"]
     assert [trial["score"] is None for trial in table["trials"]] == [True, False, False, False]
 
 

@@ -4,11 +4,12 @@ import math
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from scipy import stats as scipy_stats
 
-from pebench.stats import Difference, estimate, holm, paired_difference, verdict
+from pebench.stats import Difference, equivalence, estimate, holm, paired_difference, verdict
 
 
 def test_the_interval_is_students() -> None:
@@ -85,6 +86,37 @@ def test_the_verdict_follows_the_direction_of_the_metric(mean: float, p: float, 
     assert verdict(Difference(mean, 0.1, 5, p), p, higher) == expected
 
 
+def test_equivalence_by_hand() -> None:
+    # differences of mean 0.25 and s = 0.5 over 9 pairs: error 1/6; (0.25 - 0.56) / (1/6) = -1.86 = t(0.05; 8)
+    spread = [0.5 * x / math.sqrt(0.75) for x in (-1, 1, -1, 1, -1, 1, 0, 0, 0)]
+    difference = paired_difference({s: 0.25 + x for s, x in enumerate(spread)}, dict.fromkeys(range(9), 0.0))
+    assert equivalence(difference, 0.56) == pytest.approx(0.05, abs=1e-4)
+    assert equivalence(replace(difference, mean=-0.25), 0.56) == equivalence(difference, 0.56)
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.02, 0.03])
+def test_equivalence_is_the_worse_of_two_one_sided_tests(margin: float) -> None:
+    draw = random.Random(0)
+    a, b = ([0.8 + draw.gauss(0, 0.01) for _ in range(10)] for _ in range(2))
+    ours = equivalence(paired_difference(dict(enumerate(a)), dict(enumerate(b))), margin)
+    sides = (
+        scipy_stats.ttest_rel(a, [x + side * margin for x in b], alternative=which).pvalue
+        for side, which in ((-1, "greater"), (1, "less"))
+    )
+    assert ours == pytest.approx(max(sides), rel=1e-6)
+
+
+def test_no_equivalence_is_claimed_with_few_pairs() -> None:
+    assert equivalence(Difference(0.0, 1e-6, 7, 1.0), 0.1) is None
+    assert equivalence(Difference(0.0, 1e-6, 8, 1.0), 0.1) < 1e-6
+
+
+@pytest.mark.parametrize(("shift", "p"), [(0.01, 0.0), (0.2, 1.0), (-0.2, 1.0)])
+def test_equal_differences_are_within_the_margin_or_not(shift: float, p: float) -> None:
+    reference = {seed: 0.5 + 0.0123 * seed for seed in range(8)}
+    assert equivalence(paired_difference({s: x + shift for s, x in reference.items()}, reference), 0.1) == p
+
+
 def test_importing_loads_no_heavy_package() -> None:
-    code = "import sys, pebench.stats, pebench.report; print({'torch', 'scipy', 'numpy', 'rich'} & set(sys.modules))"
+    code = "import sys, pebench.across, pebench.report; print({'torch', 'scipy', 'numpy', 'rich'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

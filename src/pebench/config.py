@@ -1,6 +1,5 @@
 """What a run is: frozen, typed settings. Nothing here imports torch."""
 
-import copy
 import functools
 import hashlib
 import json
@@ -171,8 +170,8 @@ class RunConfig:
     def with_seed(self, seed: int) -> "RunConfig":
         """The same kind of run with another seed; quick, as a plan may have very many."""
         check_seed(seed)
-        other = copy.copy(self)
-        other.__dict__.update(seed=seed, kind=self.kind)  # what has been checked and hashed is not done again
+        other = object.__new__(RunConfig)
+        other.__dict__.update(vars(self), seed=seed, kind=self.kind)  # what is checked and hashed is not done again
         other.__dict__.pop("key", None)
         return other
 

@@ -3,39 +3,48 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pebench.across import Interval, Summary
 from pebench.config import REFERENCE_ENCODING
 from pebench.origin import commands, provenance, warnings
-from pebench.records import Record
-from pebench.tables import Row, Table, Trial, build_tables
+from pebench.page import Page
+from pebench.suites import Suite
+from pebench.tables import Table, Trial
 
 
-def _values(table: Table, row: Row) -> dict[str, Any]:
-    """A row as raw numbers."""
-    mean, difference = row.estimate, row.difference
-    return {
-        "encoding": row.config.encoding,
-        "encoding_args": dict(sorted(row.config.encoding_args.items())),
-        "own_settings": row.own,
-        "mean": mean and mean.mean,
-        "half_width": mean and mean.half_width,
-        "n": len(row.values),
-        "difference": difference and difference.mean,
-        "difference_half_width": difference and difference.half_width,
-        "pairs": difference.n if difference else 0,
-        "p_value": difference and difference.p_value,
-        "p_adjusted": row.p_adjusted,
-        "verdict": row.verdict,
-        "perplexity": row.perplexity,
-        **row.costs(),
-        "throughput_unit": f"{table.task.unit}/s",
-        "values": {str(seed): value for seed, value in row.values.items()},
-        "failed": {str(seed): reason for seed, reason in row.failed.items()},
-        "missing": list(row.missing),
-    }
+def _values(page: Page, table: Table) -> list[dict[str, Any]]:
+    """The rows of a table as raw numbers."""
+    equivalent = page.equivalences(table)
+    found = []
+    for row in table.rows:
+        mean, difference, small = row.estimate, row.difference, equivalent.get(row.label)
+        found.append({
+            "encoding": row.config.encoding,
+            "encoding_args": dict(sorted(row.config.encoding_args.items())),
+            "own_settings": row.own,
+            "mean": mean and mean.mean,
+            "half_width": mean and mean.half_width,
+            "n": len(row.values),
+            "difference": difference and difference.mean,
+            "difference_half_width": difference and difference.half_width,
+            "pairs": difference.n if difference else 0,
+            "p_value": difference and difference.p_value,
+            "p_adjusted": row.p_adjusted,
+            "verdict": row.verdict,
+            "margin": small and small.margin,
+            "p_equivalent": small and small.p_adjusted,
+            "equivalent": small and small.holds,
+            "perplexity": row.perplexity,
+            **row.costs(),
+            "throughput_unit": f"{table.task.unit}/s",
+            "values": {str(seed): value for seed, value in row.values.items()},
+            "failed": {str(seed): reason for seed, reason in row.failed.items()},
+            "missing": list(row.missing),
+        })  # fmt: skip
+    return found
 
 
 def _head(table: Table) -> dict[str, Any]:
@@ -62,10 +71,52 @@ def _trial(trial: Trial) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def to_csv(records: Iterable[Record], allow_unmatched: bool = False) -> str:
+def _summary(tables: Sequence[Table], summary: Summary) -> dict[str, Any]:
+    """Figures across tasks. Resampled ones are rounded, as processors differ in the last digits of a product."""
+    return {
+        "tier": tables[0].config.tier,
+        "settings": tables[0].settings,
+        "tasks": summary.tasks,
+        "replicates": summary.replicates,
+        "reference": REFERENCE_ENCODING,
+        "rows": [
+            {
+                "encoding": row.label,
+                "interquartile_mean": _interval(row.iqm),
+                "rank": _interval(row.rank),
+                "improvement": row.improvement and _interval(row.improvement),
+                "failed": row.failed,
+                "interquartile_mean_excluding_failed": _rounded(row.iqm_finished),
+            }
+            for row in summary.rows
+        ],
+        "left_out": {name: list(tasks) for name, tasks in summary.lacking.items()},
+        "unpaired_runs": summary.unpaired,
+        "friedman_p": _rounded(summary.friedman_p),
+        "critical_difference": _rounded(summary.critical_difference),
+        "groups": [list(group) for group in summary.groups],
+    }
+
+
+def _interval(value: Interval) -> dict[str, float | None]:
+    return {name: _rounded(x) for name, x in value._asdict().items()}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _suite(suite: Suite) -> dict[str, Any]:
+    """What was declared before the runs."""
+    return {
+        "name": suite.name, "question": suite.question, "expect": suite.expect, "decision": suite.decision,
+        "margin": {task: suite.margin_of(task) for task in suite.tasks},
+    }  # fmt: skip
+
+
+def to_csv(page: Page) -> str:
     """One line per encoding and table, with raw numbers."""
-    tables = build_tables(records, allow_unmatched)
-    rows = [_head(table) | _values(table, row) for table in tables for row in table.rows]
+    rows = [_head(table) | values for table in page.tables for values in _values(page, table)]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -75,15 +126,18 @@ def to_csv(records: Iterable[Record], allow_unmatched: bool = False) -> str:
     return text.getvalue()
 
 
-def to_json(records: Iterable[Record], allow_unmatched: bool = False) -> str:
-    """The tables with raw numbers, every seed's value and their origin."""
-    values = [
+def to_json(page: Page) -> str:
+    """Everything on a page with raw numbers, every seed's value and the tables' origin."""
+    tables = [
         _head(table)
         | {part: asdict(getattr(table.config, part)) for part in ("model", "data", "train")}
-        | {"rows": [_values(table, row) for row in table.rows]}
+        | {"rows": _values(page, table)}
         | {"trials": [_trial(trial) for trial in table.trials]}
         | {"warnings": warnings(table), "commands": commands(table), "provenance": provenance(table)}
         | {"wall_time_s": table.wall_time_s}
-        for table in build_tables(records, allow_unmatched)
+        for table in page.tables
     ]
+    across = [_summary(group, summary) for group, summary in page.summaries if summary]
+    head = {"suite": page.suite and _suite(page.suite), "finding": page.finding}
+    values = head | {"tables": tables, "across": across}
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

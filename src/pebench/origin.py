@@ -68,7 +68,7 @@ def _literal(value: Any) -> str:
 
 def provenance(table: Table) -> dict[str, list[str]]:
     """Where the records come from: every value that occurs, and ``unknown`` where none does."""
-    records = table.records
+    records = _distinct(table.records)
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
         found[name] = {record.environment.get("versions", {}).get(name) for record in records}
@@ -79,6 +79,11 @@ def provenance(table: Table) -> dict[str, list[str]]:
     if plugins := _plugins(records):
         found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
+
+
+def _distinct(records: Iterable[Record]) -> list[Record]:
+    """One record of each protocol, data and environment, which very many runs share."""
+    return list({(r.protocol, id(r.dataset), id(r.environment)): r for r in records}.values())
 
 
 def _sizes(record: Record) -> str | None:
@@ -94,7 +99,7 @@ def _plugins(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
 def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
     """Each plug-in's name to the different sources that it had, as their SHA-256."""
     found: dict[str, list[str]] = {}
-    for name, facts in _plugins(records):
+    for name, facts in _plugins(_distinct(records)):
         found.setdefault(name, []).append(facts.get("sha256", "unknown"))
     return {name: sorted(set(sources)) for name, sources in found.items()}
 

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 ALPHA = 0.05
-"""Chance, over a whole table, of calling two equal encodings different."""
+"""Chance, over a whole table, of calling two equal encodings different (or two different ones equivalent)."""
+
+MIN_PAIRS = 8
+"""Fewer pairs claim no equivalence, whatever they look like: their standard deviation is hardly known."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,39 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if error <= 1e-9 * max(1.0, abs(mean)):  # equal but for rounding
         return 0.0 if abs(mean) > 1e-9 and len(differences) > 2 else 1.0
     return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
+
+
+def equivalence(difference: Difference, margin: float) -> float | None:
+    """p-value of two one-sided paired t-tests: that the true difference is as large as a margin, or larger.
+
+    It is the larger of the p-values against -margin and against +margin. Below 5 %, the 90 % interval of the
+    difference lies within the margin.
+
+    Args:
+        difference: Of an encoding to the reference.
+        margin: The largest difference that does not matter, in the unit of the values.
+
+    Returns:
+        Not adjusted; ``None`` with fewer than `MIN_PAIRS` pairs.
+
+    Source:
+        Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power approach for assessing
+        the equivalence of average bioavailability", J. Pharmacokinet. Biopharm. 15(6).
+
+    Example:
+        >>> half_width = 0.1 * 2.306004  # standard error 0.1, t(0.975; 8)
+        >>> round(equivalence(Difference(0.2, half_width, 9, 0.08), 0.386), 3)  # t = (0.2 - 0.386) / 0.1 = -1.86
+        0.05
+    """
+    from scipy.special import stdtr
+
+    if difference.n < MIN_PAIRS or difference.half_width is None:
+        return None
+    error = difference.half_width / _t_quantile(difference.n - 1)
+    distance = abs(difference.mean) - margin
+    if error <= 1e-9 * max(1.0, abs(difference.mean)):  # equal but for rounding
+        return 0.0 if distance < 0 else 1.0
+    return float(stdtr(difference.n - 1, distance / error))
 
 
 def _standard_error(sample: Sequence[float]) -> float:

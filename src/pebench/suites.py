@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import itertools
+import math
 import runpy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,14 @@ from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card
 from pebench.settings import override
-from pebench.tasks import configure, find_task
+from pebench.tasks import TASKS, configure, find_task
 
 Encoding = str | tuple[str, Mapping[str, Any]]
 """An encoding's name, or its name and options."""
+
+MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
+"""Differences too small to matter, where a suite declares no other: half a point, and what is about 0.01 nats a token
+of three bytes."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,9 @@ class Suite:
             grids on text; else that is a mistake.
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
+        decision: By which rule the question will be answered; empty for that of every page.
+        margin: The largest difference to the reference that does not matter, by name of a task or a headline metric,
+            in the metric's unit (an accuracy is a share of 1). Declared before the runs; `MARGIN` holds for the rest.
     """
 
     name: str
@@ -55,6 +63,8 @@ class Suite:
     where_served: bool = False
     cost: str = ""
     expect: str = ""
+    decision: str = ""
+    margin: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -67,7 +77,7 @@ class Suite:
         Raises:
             UserError: Everything that does not exist or cannot work, in one message.
         """
-        problems = [*self._encoding_settings(), *self._selection()]
+        problems = [*self._encoding_settings(), *self._selection(), *self._margins()]
         kinds = []
         for task, encoding in itertools.product(self.tasks, self.encodings):
             with _collected(problems):
@@ -86,6 +96,20 @@ class Suite:
         names = tuple(sorted(self.select))
         grid = itertools.product(*(self.select[name] for name in names)) if names else ()
         return [override(kind, dict(zip(names, values, strict=True))) for values in grid]
+
+    def margin_of(self, task: str) -> float | None:
+        """The largest difference that does not matter on a task; ``None`` where none is declared."""
+        metric = find_task(task).metric
+        return self.margin.get(task, self.margin.get(metric, MARGIN.get(metric)))
+
+    def _margins(self) -> Iterator[str]:
+        """What is wrong with the margins."""
+        known = {*self.tasks, *(TASKS[name].metric for name in self.tasks if name in TASKS)}
+        for name, value in self.margin.items():
+            if name not in known:
+                yield str(unknown_name("task or metric of a margin", name, known))
+            elif not 0 < value < math.inf:
+                yield f"the margin of {name} must be positive, got {value}."
 
     def _values(self, kinds: list[RunConfig]) -> list[str]:
         """What is wrong with the settings and values to select from, each alone, then together."""

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from statistics import fmean
 from typing import Any
 
@@ -120,7 +121,7 @@ class Table:
     rows: tuple[Row, ...]
     trials: tuple[Trial, ...] = ()
 
-    @property
+    @cached_property
     def records(self) -> list[Record]:
         """Every record of a tested run, by row and seed."""
         return [record for row in self.rows for record in row.records]
@@ -170,6 +171,12 @@ class Table:
             if abs(value - target) > TOLERANCE * target
         ]
 
+    def has_settings_of(self, config: RunConfig) -> bool:
+        """Whether a run's task, tier and settings are those that the rows have in common."""
+        free = _free(self.config)
+        ours, other = ({n: v for n, v in _settings(c).items() if n not in free} for c in (self.config, config))
+        return (self.config.task, self.config.tier, ours) == (config.task, config.tier, other)
+
 
 def _place(value: Any) -> tuple[bool, Any]:
     """Where a setting's value sorts: None, the default, first."""
@@ -199,16 +206,20 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
     """
     tested: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
     selecting: dict[tuple[Any, ...], dict[str, Record]] = {}
+    kinds: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}  # the same for all seeds
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
+        kind = record.protocol, config.kind
+        if kind not in kinds:
+            kinds[kind] = _group(record), label(config)
+        group, name = kinds[kind]
         if config.stage == "select":
-            known = selecting.setdefault(_group(record), {}).setdefault(config.key, record)
+            known = selecting.setdefault(group, {}).setdefault(config.key, record)
             if known != record:
                 raise UserError(f"two different records of {config.directory}: delete one of them.")
             continue
-        run = (label(config), config.seed)
-        if tested.setdefault(_group(record), {}).setdefault(run, record) != record:
-            raise UserError(f"two different records of {run[0]} seed {run[1]} on {config.task}: delete one of them.")
+        if tested.setdefault(group, {}).setdefault((name, config.seed), record) != record:
+            raise UserError(f"two different records of {name} seed {config.seed} on {config.task}: delete one of them.")
     tables = [_table(tested[key], _trials(selecting.get(key, {}).values())) for key in sorted(tested)]
     for table in tables:
         if table.unmatched and not allow_unmatched:
@@ -217,6 +228,18 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
                 "--allow-unmatched shows them all the same, with a mark."
             )
     return tables
+
+
+def comparable(tables: Iterable[Table]) -> list[list[Table]]:
+    """Tables of different tasks under the same rules: protocol, tier, regime, selection, and changes to the budgets.
+
+    What stands alone is left out.
+    """
+    groups: dict[tuple[Any, ...], list[Table]] = {}
+    for table in tables:
+        config, settings = table.config, json.dumps(table.settings, sort_keys=True)
+        groups.setdefault((table.protocol, config.tier, config.regime, config.selected, settings), []).append(table)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _group(record: Record) -> tuple[Any, ...]:

@@ -73,7 +73,19 @@ def parser() -> argparse.ArgumentParser:
     report = verbs.add_parser("report", help="make tables from records")
     report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
     report.add_argument(
-        "--format", default="markdown", metavar="FORMAT", help="markdown (default), overview, csv or json"
+        "--format", metavar="FORMAT", help="print as markdown (default), overview, html, latex, csv or json"
+    )
+    report.add_argument(
+        "--output",
+        type=Path,
+        metavar="PREFIX",
+        help="write PREFIX.md, .html, .tex, .csv, .json, .jsonl (the records) and pictures in PREFIX-figures",
+    )
+    report.add_argument(
+        "--suite", metavar="NAME_OR_FILE", help="what the runs are for: question, expectation, margin, planned runs"
+    )
+    report.add_argument(
+        "--strict", action="store_true", help="accept no failed or missing run (of the suite, if one is named)"
     )
     report.add_argument("--records", type=Path, metavar="FILE", help="also write all records to one .jsonl file")
     report.add_argument(

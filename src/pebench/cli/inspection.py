@@ -121,14 +121,21 @@ def _outcome(record: "Record", other: "Record") -> str:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
-    from pebench import export, report
+    from pebench import export, latex, report, web
+    from pebench.page import Page
+    from pebench.publish import publish
     from pebench.records import read_records, write_jsonl
+    from pebench.suites import load_suite
 
     formats = {
-        "markdown": report.markdown, "overview": report.overview, "csv": export.to_csv, "json": export.to_json,
+        "markdown": report.markdown, "overview": report.overview, "latex": latex.latex, "csv": export.to_csv,
+        "json": export.to_json, "html": web.html,
     }  # fmt: skip
-    if options.format not in formats:
-        raise unknown_name("format", options.format, formats)
+    if options.format and options.output:
+        raise UserError("expected either --format, to print one, or --output, to write all formats; got both.")
+    if (name := options.format or "markdown") not in formats:
+        raise unknown_name("format", name, formats)
+    suite = load_suite(options.suite) if options.suite else None
     records = read_records(options.source)
     if options.records:
         write_jsonl(records, options.records)
@@ -136,5 +143,11 @@ def report_command(options: argparse.Namespace) -> int:
         raise UserError(
             f"{len(records)} runs in {str(options.source)!r} select settings, but none has been tested yet."
         )
-    sys.stdout.write(formats[options.format](records, options.allow_unmatched))
+    page = Page.of(records, suite, options.allow_unmatched)
+    if options.strict:
+        page.check_complete()
+    if options.output:
+        sys.stdout.writelines(f"{path}\n" for path in publish(page, records, options.output, options.source))
+    else:
+        sys.stdout.write(formats[name](page))
     return 0

@@ -209,7 +209,7 @@ def finish(
     """Print the table of what was asked for, and where the rest is."""
     if options.executor == "commands":
         return 0
-    from pebench.report import terminal
+    from pebench.terminal import terminal
 
     terminal(records.values(), console)
     out = options.out
@@ -245,7 +245,7 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
     """What each kind of run costs, as a table."""
     from tabulate import tabulate
 
-    from pebench.report import si_text
+    from pebench.grids import si_text
 
     rows = [
         [

@@ -1,0 +1,137 @@
+"""What a report of very many runs costs, measured: time and memory, from a file and from a folder of runs.
+
+    python benchmarks/report.py --output results/report.md
+
+The records are made up, in the form and size of real ones; tables, pages and statistics are not.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pebench import environment
+from pebench.records import FAILURE, FILE_NAME, Record, read_records
+from pebench.registry import encoding_cards
+from pebench.tasks import TASKS, configure
+
+MEASURED = """
+import resource, sys, time
+from pebench.cli import main
+started = time.perf_counter()
+code = main(sys.argv[1:])
+print(code, time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+BARS = "15 s, 1 GiB"
+
+
+def main() -> None:
+    """Measure everything and write a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, help="write the page here, not to the terminal")
+    parser.add_argument("--runs", type=int, default=100_000, help="how many records")
+    parser.add_argument("--rounds", type=int, default=3, help="repetitions of each measurement")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        page = render([*measure(Path(folder), options.runs, options.rounds)], options)
+    if options.output:
+        options.output.write_text(page, encoding="utf-8")
+    else:
+        sys.stdout.write(page)
+
+
+def measure(folder: Path, count: int, rounds: int) -> Iterator[tuple[str, str, str, str]]:
+    """What, time, memory and bar, for records of many encodings with few seeds and of few with many."""
+    names = [*encoding_cards()]
+    for title, tasks, encodings in (
+        (f"{len(TASKS)} tasks x {len(names)} encodings", [*TASKS], names),
+        ("2 tasks x 5 encodings", ["vit-digits", "text-order"], ["add", "concat", "learned", "none", "rope"]),
+    ):
+        out = folder / f"{len(tasks)}-{len(encodings)}"
+        seeds = count // (len(tasks) * len(encodings))
+        make(out, tasks, encodings, seeds)
+        number = len(tasks) * len(encodings) * seeds
+        for kind, source in (("file", out / "all.jsonl"), ("folder of runs", out / "runs")):
+            found = [report(source, folder / "page") for _ in range(rounds)]
+            time, memory = spread([seconds for seconds, _ in found], "s"), spread([size for _, size in found], "GiB")
+            yield f"{number:,} records, {title} x {seeds:,} seeds, from a {kind}", time, memory, f"under {BARS}"
+
+
+def report(source: Path, prefix: Path) -> tuple[float, float]:
+    """Write every format, in a process of its own: seconds, and its largest memory in GiB."""
+    words = [sys.executable, "-c", MEASURED, "report", str(source), "--output", str(prefix)]
+    text = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    code, seconds, kilobytes = text.split()[-3:]
+    if code != "0":
+        raise RuntimeError(text)
+    return float(seconds), int(kilobytes) / 2**20
+
+
+def make(out: Path, tasks: list[str], encodings: list[str], seeds: int) -> None:
+    """Records as runs leave them, one in a hundred failed, in a folder and in a file."""
+    (example, *_) = read_records(Path(__file__).parents[1] / "results" / "tuned.jsonl")
+    draw = random.Random(0)
+    out.mkdir()
+    with (out / "all.jsonl").open("w", encoding="utf-8") as file:
+        for task in tasks:
+            metric = TASKS[task].metric
+            for number, encoding in enumerate(encodings):
+                kind = configure(task, encoding)
+                for seed in range(seeds):
+                    value = 0.5 + number / 100 + draw.gauss(0, 0.02)
+                    curve = [
+                        {"step": step, "val/loss": draw.random(), f"val/{metric}": value, "train/loss": draw.random()}
+                        for step in range(100, 600, 100)
+                    ]
+                    usual = {f"test/{metric}": value, "test/loss": draw.random(), **curve[-1], "best_step": 500}
+                    failed = draw.random() < 0.01
+                    record = Record(
+                        kind.with_seed(seed),
+                        "failed" if failed else "ok",
+                        {} if failed else usual,
+                        curve,
+                        {"encoding": 10 * number, "total": 10_000 + 10 * number},
+                        1_000_000, 1000 + draw.random(), 0.5, 10 * draw.random(), example.dataset, example.environment,
+                        "2026-01-01T00:00:00+00:00",
+                        {"kind": "diverged", "reason": "loss is nan at step 12", "log": "..."} if failed else None,
+                    )  # fmt: skip
+                    values = record.to_dict()
+                    file.write(json.dumps(values, sort_keys=True) + "\n")
+                    folder = out / "runs" / record.config.directory
+                    folder.mkdir(parents=True)
+                    text = json.dumps(values, indent=1, sort_keys=True) + "\n"
+                    (folder / (FAILURE if failed else FILE_NAME)).write_text(text, encoding="utf-8")
+
+
+def spread(values: list[float], unit: str) -> str:
+    """Median, and from where to where."""
+    return f"{statistics.median(values):.2f} {unit} ({min(values):.2f} to {max(values):.2f})"
+
+
+def render(rows: list[tuple[str, str, str, str]], options: argparse.Namespace) -> str:
+    """The page."""
+    from tabulate import tabulate
+
+    head = ["What", f"Time, median of {options.rounds} (range)", "Peak memory", "Bar"]
+    table = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+    return (
+        "# What a report costs\n\n"
+        "Generated by `python benchmarks/report.py --output results/report.md`; do not edit.\n\n"
+        f"{table}\n\n"
+        "- `pebench report SOURCE --output PREFIX`: every format is written. Memory: resident, of the process.\n"
+        "- A record is as large as a real one: five points of a curve, versions, data; one run in a hundred failed.\n"
+        f"- {os.cpu_count()} cores, {environment.device_name(__import__('torch').device('cpu'))}, "
+        f"Python {platform.python_version()}, pebench {environment.versions()['pebench']}, "
+        f"commit {environment.commit()}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

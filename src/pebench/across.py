@@ -1,0 +1,329 @@
+"""What may be said of encodings across tasks: normalised scores, ranks, and how sure they are."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from pebench.config import REFERENCE_ENCODING
+from pebench.stats import ALPHA
+from pebench.tables import Table, comparable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+REPLICATES = 2000
+"""Resamples that an interval is made from, up to `ENOUGH` runs."""
+
+ENOUGH = 10_000
+"""With more runs there are fewer resamples, at least a tenth: intervals are then narrow, and drawing takes long."""
+
+MIN_TASKS = 5
+"""Fewer tasks do not tell ranks apart: the critical difference is then wider than most lists are long."""
+
+CHUNK = 400_000
+"""Drawn runs that are held in memory at a time."""
+
+
+class Interval(NamedTuple):
+    """A figure of all runs, and the middle 95 % of what resampled runs give."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One encoding on all tasks.
+
+    Args:
+        label: As in the tables.
+        iqm: Interquartile mean of its scores: their mean without the lowest and the highest quarter.
+        rank: Mean over the tasks of its place by mean score; 1 is the best.
+        improvement: Probability that a run of it scores above one of the reference on the same task, a tie
+            counting half, averaged over tasks; ``None`` for the reference, or without one.
+        failed: Runs that failed, whose score is 0.
+        iqm_finished: `iqm` without them; ``None`` if all failed.
+    """
+
+    label: str
+    iqm: Interval
+    rank: Interval
+    improvement: Interval | None
+    failed: int
+    iqm_finished: float | None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Several encodings on the same tasks and seeds.
+
+    A score is 0 for a task's worst finished run and 1 for its best, among the rows and seeds summarised.
+
+    Args:
+        rows: The encodings, best rank first.
+        tasks: Name of each task to the number of seeds that all rows have.
+        lacking: Encodings that are left out, to the tasks that they have no runs of.
+        unpaired: Runs that are left out because another row has none at their seed.
+        replicates: Resamples that the intervals are made from.
+        friedman_p: That all encodings are alike, by Friedman's test; ``None`` with too few tasks or encodings.
+        critical_difference: By how much average ranks must differ to be told apart (Nemenyi, 5 %); ``None`` likewise.
+        groups: Sets of encodings, as large as can be, that are not told apart.
+    """
+
+    rows: tuple[Standing, ...]
+    tasks: dict[str, int]
+    lacking: dict[str, tuple[str, ...]]
+    unpaired: int
+    replicates: int
+    friedman_p: float | None = None
+    critical_difference: float | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+
+
+def summarise(tables: Sequence[Table]) -> Summary | None:
+    """Encodings across the tasks of comparable tables.
+
+    Args:
+        tables: Those of one protocol, tier and regime; see `pebench.tables.comparable`.
+
+    Returns:
+        ``None`` unless the tables compare, and two encodings have runs of every task at a common seed.
+
+    Source:
+        Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice", sec. 4
+        (interquartile mean, probability of improvement, bootstrap within tasks). Unlike there, the encodings of a
+        task are resampled together, since their runs are paired by seed.
+    """
+    import numpy as np
+
+    groups = comparable(tables)
+    if len(groups) != 1:
+        return None
+    (tables,) = groups
+    names = sorted({row.label for table in tables for row in table.rows})
+    lacking = {name: lacks for name in names if (lacks := tuple(t.task.name for t in tables if name not in _known(t)))}
+    labels = [name for name in names if name not in lacking]
+    seeds = [_common_seeds(table, labels) for table in tables]
+    if len(labels) < 2 or not all(seeds):
+        return None
+    runs = [_values(table, labels, common) for table, common in zip(tables, seeds, strict=True)]
+    scores = [np.nan_to_num(normalised(values)) for values in runs]  # a failed run's is 0
+    finished = np.concatenate([np.isfinite(values) for values in runs], axis=1)
+    reference = labels.index(REFERENCE_ENCODING) if REFERENCE_ENCODING in labels else None
+    whole = _figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
+    replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
+    drawn = [np.concatenate(parts) for parts in zip(*_resampled(scores, reference, replicates), strict=True)]
+    limits = [np.quantile(figures, [ALPHA / 2, 1 - ALPHA / 2], axis=0) for figures in drawn]
+    together = np.concatenate(scores, axis=1)
+    rows = []
+    for place, label in enumerate(labels):
+        iqm, rank, improvement = (
+            Interval(*(float(x) for x in (figure[0, place], low[place], high[place])))
+            for figure, (low, high) in zip(whole, limits, strict=True)
+        )
+        known = finished[place]
+        rows.append(
+            Standing(
+                label, iqm, rank, improvement if reference not in (None, place) else None,
+                int((~known).sum()), interquartile_mean(together[place, known]) if known.any() else None,
+            )
+        )  # fmt: skip
+    return Summary(
+        tuple(sorted(rows, key=lambda row: (row.rank.mean, row.label))),
+        {table.task.name: len(common) for table, common in zip(tables, seeds, strict=True)},
+        lacking,
+        sum(len(row.records) for table in tables for row in table.rows if row.label not in lacking) - finished.size,
+        replicates,
+        *_ranked_apart(labels, np.stack([values.mean(axis=1) for values in scores])),
+    )
+
+
+def _known(table: Table) -> set[str]:
+    return {row.label for row in table.rows}
+
+
+def _common_seeds(table: Table, labels: Sequence[str]) -> list[int]:
+    """Seeds at which all these rows have a run, finished or failed."""
+    rows = [row.values.keys() | row.failed.keys() for row in table.rows if row.label in labels]
+    return sorted(set.intersection(*map(set, rows))) if rows else []
+
+
+def _values(table: Table, labels: Sequence[str], seeds: Sequence[int]) -> "Array":
+    """The headline metric, of more meaning better, by encoding and seed; NaN where a run failed."""
+    import numpy as np
+
+    sign, rows = (1.0 if table.task.higher_is_better else -1.0), {row.label: row.values for row in table.rows}
+    return np.array([[sign * rows[label].get(seed, np.nan) for seed in seeds] for label in labels])
+
+
+def normalised(values: "Array") -> "Array":
+    """Values as scores: 0 for the worst, 1 for the best, 1 for all if they are equal; NaN stays.
+
+    Args:
+        values: Of any shape, more being better.
+
+    Example:
+        >>> import numpy as np
+        >>> normalised(np.array([[2.0, 4.0], [3.0, np.nan]])).tolist()
+        [[0.0, 1.0], [0.5, nan]]
+    """
+    import numpy as np
+
+    known = values[np.isfinite(values)]
+    if not known.size or known.min() == known.max():
+        return values * 0 + 1
+    return (values - known.min()) / (known.max() - known.min())
+
+
+def interquartile_mean(scores: "Array") -> float:
+    """The mean without the lowest and the highest quarter, each rounded down to whole runs.
+
+    Example:
+        >>> import numpy as np
+        >>> interquartile_mean(np.array([9.0, 1.0, 2.0, 3.0, 4.0, -9.0]))  # without -9 and 9
+        2.5
+    """
+    from scipy.stats import trim_mean
+
+    return float(trim_mean(scores, 0.25, axis=None))
+
+
+def _resampled(
+    scores: Sequence["Array"], reference: int | None, replicates: int
+) -> Iterator[tuple["Array", "Array", "Array"]]:
+    """The figures of resamples of the seeds of each task, some at a time."""
+    import numpy as np
+
+    bits = np.random.PCG64(0)  # its raw stream is the same in every version of numpy, so pages can be made again
+    step = max(1, CHUNK // sum(values.shape[1] for values in scores))
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
+        counts = []
+        for n in (values.shape[1] for values in scores):
+            drawn = (bits.random_raw(size * n) % np.uint64(n)).astype(np.int64).reshape(size, n)
+            flat = drawn + n * np.arange(size)[:, None]
+            counts.append(np.bincount(flat.ravel(), minlength=size * n).reshape(size, n).astype(np.float64))
+        yield _figures(scores, counts, reference)
+
+
+def _figures(
+    scores: Sequence["Array"], counts: Sequence["Array"], reference: int | None
+) -> tuple["Array", "Array", "Array"]:
+    """Interquartile means, average ranks and probabilities of improvement, where each seed counts so often.
+
+    Nothing is drawn or sorted for each resample: a seed's weight is how often it was drawn.
+
+    Args:
+        scores: For each task, by encoding and seed.
+        counts: For each task, by resample and seed.
+        reference: The encoding to improve on.
+
+    Returns:
+        Each by resample and encoding.
+    """
+    import numpy as np
+    from scipy.stats import rankdata
+
+    together, weights = np.concatenate(scores, axis=1), np.concatenate(counts, axis=1)
+    iqm = np.stack([_weighted_iqm(row, weights) for row in together], axis=1)
+    means = [weight @ values.T / values.shape[1] for values, weight in zip(scores, counts, strict=True)]
+    rank = np.mean([rankdata(-np.round(mean, 9), axis=1) for mean in means], axis=0)  # equal but for rounding: a tie
+    improvement = np.full_like(iqm, 0.5)
+    if reference is not None:
+        parts = [_improvement(v, v[reference], weight) for v, weight in zip(scores, counts, strict=True)]
+        improvement = np.mean(parts, axis=0)
+    return iqm, rank, improvement
+
+
+def _weighted_iqm(scores: "Array", weights: "Array") -> "Array":
+    """`interquartile_mean` of scores, each taken as often as its weight says, for each line of weights."""
+    import numpy as np
+
+    order = np.argsort(scores, kind="stable")
+    cut = scores.size // 4
+    passed = np.cumsum(weights[:, order], axis=1)  # how many runs lie at or below a score
+    np.clip(passed, cut, scores.size - cut, out=passed)
+    # the sum of scores times kept runs, which are the steps of what has passed, by parts
+    ends = (scores.size - cut) * scores[order[-1]] - cut * scores[order[0]]
+    return (ends - passed[:, :-1] @ np.diff(scores[order])) / (scores.size - 2 * cut)
+
+
+def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Array":
+    """How often a run of each encoding scores above one of the reference, by resample and encoding."""
+    import numpy as np
+
+    order = np.argsort(reference, kind="stable")
+    passed = np.cumsum(weights[:, order], axis=1)
+    passed = np.concatenate([np.zeros((len(passed), 1)), passed], axis=1)
+    found = []
+    for row in scores:
+        below, upto = (np.searchsorted(reference[order], row, side=side) for side in ("left", "right"))
+        found.append(np.einsum("ij,ij->i", weights, passed[:, below] + passed[:, upto]) / 2 / row.size**2)
+    return np.stack(found, axis=1)
+
+
+def _ranked_apart(
+    labels: Sequence[str], means: "Array"
+) -> tuple[float | None, float | None, tuple[tuple[str, ...], ...]]:
+    """Friedman's p-value, the critical difference and the groups that it leaves, where there are enough tasks.
+
+    Args:
+        labels: The encodings.
+        means: Scores by task and encoding.
+    """
+    import numpy as np
+    from scipy.stats import friedmanchisquare, rankdata
+
+    tasks, encodings = means.shape
+    if tasks < MIN_TASKS or encodings < 3:
+        return None, None, ()
+    rounded = np.round(means, 9)
+    if (rounded == rounded[:, :1]).all():  # nothing to rank: the statistic would be 0 / 0
+        return 1.0, critical_difference(encodings, tasks), (tuple(sorted(labels)),)
+    p = float(friedmanchisquare(*rounded.T).pvalue)
+    ranks = dict(zip(labels, rankdata(-rounded, axis=1).mean(axis=0).tolist(), strict=True))
+    width = critical_difference(encodings, tasks)
+    return p, width, groups(ranks, width if p < ALPHA else float("inf"))
+
+
+def critical_difference(encodings: int, tasks: int) -> float:
+    """By how much two average ranks must differ at 5 %, whichever two of all are compared.
+
+    q sqrt(k (k + 1) / 6 N), with q the quantile of the studentized range of k values over sqrt 2.
+
+    Args:
+        encodings: k, how many are ranked.
+        tasks: N, how often.
+
+    Source:
+        Nemenyi 1963; Demšar 2006, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7,
+        sec. 3.2.2.
+
+    Example:
+        >>> round(critical_difference(4, 14), 2)  # Demšar's: 2.569 sqrt(4 * 5 / (6 * 14))
+        1.25
+    """
+    from scipy.stats import studentized_range
+
+    quantile = studentized_range.ppf(1 - ALPHA, encodings, float("inf")) / 2**0.5
+    return float(quantile * (encodings * (encodings + 1) / (6 * tasks)) ** 0.5)
+
+
+def groups(ranks: dict[str, float], width: float) -> tuple[tuple[str, ...], ...]:
+    """Sets, as large as can be, of at least two whose ranks differ by less than a width.
+
+    Example:
+        >>> groups({"a": 1.0, "b": 1.5, "c": 2.25, "d": 4.0}, 1.0)
+        (('a', 'b'), ('b', 'c'))
+    """
+    order = sorted(ranks, key=lambda name: (ranks[name], name))
+    found: list[tuple[str, ...]] = []
+    for start, name in enumerate(order):
+        members = tuple(other for other in order[start:] if ranks[other] - ranks[name] < width)
+        if len(members) > 1 and not (found and set(members) <= set(found[-1])):
+            found.append(members)
+    return tuple(found)

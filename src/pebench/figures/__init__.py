@@ -1,0 +1,134 @@
+"""Pictures of tables: learning curves, differences, costs and ranks. They are drawn without torch."""
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from pebench.across import Summary
+    from pebench.page import Page
+    from pebench.tables import Table
+
+MOST_TABLES = 24
+MOST_ROWS = 60
+"""More is neither legible nor quick: further tables, and longer ones, have no pictures."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what is said of it.
+
+    Args:
+        stem: Of what: a table's of `stems`, or ``ranks``, ``ranks-2`` and so on.
+        name: Of its file, without suffix: ``vit-digits-quick-curves``.
+        title: What it shows, in a few words.
+        caption: How to read it.
+        figure: Of matplotlib.
+    """
+
+    stem: str
+    name: str
+    title: str
+    caption: str
+    figure: "Figure"
+
+    @functools.cached_property
+    def svg(self) -> str:
+        """As SVG; see `pebench.figures.style.to_svg`."""
+        from pebench.figures.style import to_svg
+
+        return to_svg(self.figure)
+
+
+def stems(tables: Sequence["Table"]) -> list[str]:
+    """What the names of each table's files begin with: ``<task>-<tier>``, numbered where two would be the same."""
+    seen: Counter[str] = Counter()
+    found = []
+    for table in tables:
+        stem = re.sub(r"[^\w.-]+", "_", f"{table.task.name}-{table.config.tier}")
+        seen[stem] += 1
+        found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
+    return found
+
+
+def drawn(tables: Sequence["Table"]) -> list[bool]:
+    """Which tables have pictures."""
+    return [place < MOST_TABLES and len(table.rows) <= MOST_ROWS for place, table in enumerate(tables)]
+
+
+def of_table(table: "Table", stem: str) -> Iterator[Picture]:
+    """The pictures of one table that its records allow.
+
+    Args:
+        table: What is drawn.
+        stem: What their names begin with.
+    """
+    from pebench.figures import cost, curves, differences, style
+
+    kinds: tuple[tuple[str, str, Any], ...] = (
+        ("curves", "Learning curves", curves),
+        ("differences", "Differences", differences),
+        ("cost", "Quality against cost", cost),
+    )
+    for name, title, module in kinds:
+        figure = style.laid_out(module.draw, table)
+        if figure is not None:
+            yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+
+
+def ranks_name(number: int) -> str:
+    """The name of the picture of ranks of a page's first, second and so on summary."""
+    return f"ranks-{number}" if number > 1 else "ranks"
+
+
+def of_summary(summary: "Summary", number: int) -> Picture | None:
+    """The picture of average ranks, ``ranks``, ``ranks-2`` and so on; None if there are too many encodings."""
+    from pebench.figures import ranks, style
+
+    if len(summary.rows) > MOST_ROWS:
+        return None
+    name, figure = ranks_name(number), style.laid_out(ranks.draw, summary)
+    return Picture(name, name, "Average ranks", ranks.CAPTION, figure) if figure else None
+
+
+@functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it
+def pictures(page: "Page") -> tuple[Picture, ...]:
+    """All pictures of a page: of its tables, if they are not too many or too long, then those across tasks."""
+    return tuple(_pictures(page))
+
+
+def _pictures(page: "Page") -> Iterator[Picture]:
+    for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
+        if wanted:
+            yield from of_table(table, stem)
+    for number, summary in enumerate((found for _, found in page.summaries if found), 1):
+        if picture := of_summary(summary, number):
+            yield picture
+
+
+def write(page: "Page", folder: Path) -> list[Path]:
+    """Write every picture of a page as SVG and PNG.
+
+    Args:
+        page: What is drawn.
+        folder: Where to; it is made if need be.
+
+    Returns:
+        The files.
+    """
+    from pebench.figures.style import to_png
+
+    files = []
+    for picture in pictures(page):
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{picture.name}.svg"
+        path.write_text(picture.svg, encoding="utf-8")
+        path.with_suffix(".png").write_bytes(to_png(picture.figure))
+        files += [path, path.with_suffix(".png")]
+    return files

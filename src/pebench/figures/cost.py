@@ -1,0 +1,59 @@
+"""Quality against what it costs: parameters, operations and throughput."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from pebench.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.grids import headline
+from pebench.tables import Table
+
+CAPTION = (
+    "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted; throughput is measured, "
+    "and compares only where runs had the machine to themselves."
+)
+
+
+def draw(table: Table) -> Figure | None:
+    """A panel for each cost that is known, with a shared axis for the metric; None if none is.
+
+    Args:
+        table: Whose records have costs.
+    """
+    names = {
+        "parameters_total": "parameters",
+        "flops_per_sample": "FLOPs/sample",
+        "throughput": f"{table.task.unit}/s",
+    }
+    rows = [row for row in table.rows if row.estimate]
+    costs = {row.label: row.costs() for row in rows}
+    shown = [name for name in names if any(cost[name] is not None for cost in costs.values())]
+    if not shown:
+        return None
+    found = marks(row.label for row in table.rows)
+    figure = Figure(figsize=(WIDTH, 1.7), layout="constrained")
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, shown, strict=True):
+        for row in rows:
+            if row.estimate and costs[row.label][name] is not None:
+                half, factor = row.estimate.half_width or 0.0, scale(table.task)
+                _point(axes, costs[row.label][name], factor * row.estimate.mean, factor * half, found[row.label])
+        axes.grid()
+        axes.set_xlabel(names[name])
+        axes.xaxis.set_major_locator(MaxNLocator(2))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        _widen(axes)
+    heading(figure, f"test {headline(table.task)}")
+    legend_below(figure, {row.label: found[row.label] for row in rows}, lines=False)
+    return figure
+
+
+def _point(axes: Axes, x: float, y: float, half: float, mark: Mark) -> None:
+    axes.errorbar(x, y, yerr=half, **mark.style(), elinewidth=0.7)
+
+
+def _widen(axes: Axes) -> None:
+    """Leave room at the sides and keep small differences small: the axis spans a twentieth of its values or more."""
+    left, right = axes.get_xlim()
+    middle, half = (left + right) / 2, max((right - left) * 0.7, abs(left + right) / 40)
+    axes.set_xlim(middle - half, middle + half)

@@ -1,0 +1,112 @@
+"""Learning curves: a validation metric against steps, with a band over seeds."""
+
+import math
+import textwrap
+from collections.abc import Collection
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
+from pebench.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.grids import headline
+from pebench.tables import Row, Table
+
+CAPTION = (
+    "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. "
+    "Where there are many encodings, grey is the range of them all."
+)
+TOGETHER = 8
+"""Curves that one panel can hold; of more, each has a panel of its own, before the range of all in grey."""
+
+COLUMNS = 3
+"""Of those panels."""
+
+Curve = list[tuple[float, float, float, float]]
+"""Step, mean, lowest and highest."""
+
+
+def draw(table: Table) -> Figure | None:
+    """The learning curves of a table's encodings; None if no record has any.
+
+    Args:
+        table: Whose records have validation metrics along their runs.
+    """
+    curves = {row.label: curve for row in table.rows if (curve := _curve(row, table))}
+    if not curves:
+        return None
+    found = marks(curves)
+    if len(curves) > TOGETHER:
+        return _apart(curves, found, table)
+    figure = Figure(figsize=(WIDTH, 1.9), layout="constrained")
+    axes = figure.add_subplot()
+    for label, curve in curves.items():
+        _band(axes, curve, found[label])
+    axes.grid(axis="y")
+    heading(figure, f"validation {headline(table.task)}")
+    axes.set_xlabel("step")
+    _steps(axes, 5)
+    legend_below(figure, found, lines=True)
+    return figure
+
+
+def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Figure:
+    titles = [textwrap.fill(label, 16, max_lines=2, placeholder="…") for label in curves]
+    top, panel, foot, left = 0.2, 0.6, 0.42, 0.38  # inches
+    head = 0.15 + 0.11 * max(text.count("\n") for text in titles)
+    lines = math.ceil(len(curves) / COLUMNS)
+    height = top + foot + lines * (head + panel)
+    figure = Figure(figsize=(WIDTH, height))  # many panels are placed at once, not by trial
+    figure.subplots_adjust(left / WIDTH, foot / height, 0.98, 1 - (top + head) / height, 0.15, head / panel + 0.05)
+    grid = figure.subplots(lines, COLUMNS, squeeze=False).ravel()
+    means: dict[float, list[float]] = {}
+    for curve in curves.values():
+        for step, mean, _, _ in curve:
+            means.setdefault(step, []).append(mean)
+    ends = [end for curve in curves.values() for _, _, *both in curve for end in both]
+    limits = {"xlim": _padded(means), "ylim": _padded(ends)}
+    for place, (axes, title, label) in enumerate(zip(grid, titles, curves, strict=False)):
+        axes.set(**limits, autoscale_on=False)  # shared axes would all be scaled again for each curve
+        axes.fill_between(list(means), [*map(min, means.values())], [*map(max, means.values())], color=RULE, alpha=0.6)
+        _band(axes, curves[label], found[label])
+        axes.set_title(title, pad=2)
+        _steps(axes, 2)
+        axes.tick_params(labelleft=place % COLUMNS == 0, labelbottom=place + COLUMNS >= len(curves))
+    for axes in grid[len(curves) :]:
+        axes.set_axis_off()
+    heading(figure, f"validation {headline(table.task)}", 1 - 0.03 / height)
+    figure.supxlabel("step", fontsize="medium", y=0.03 / height)
+    return figure
+
+
+def _padded(values: Collection[float]) -> tuple[float, float]:
+    """The range of some values, and a twentieth of it on both sides."""
+    low, high = min(values), max(values)
+    room = (high - low) / 20 or 0.5
+    return low - room, high + room
+
+
+def _curve(row: Row, table: Table) -> Curve:
+    """Mean, lowest and highest at the steps that all runs that finished have."""
+    name = f"val/{table.task.metric}"
+    runs = [
+        {point["step"]: scale(table.task) * point[name] for point in record.curve if name in point}
+        for record in row.records
+        if record.config.seed in row.values
+    ]
+    steps = sorted(set.intersection(*map(set, runs))) if runs else []
+    values = [[run[step] for run in runs] for step in steps]
+    return [(step, fmean(seeds), min(seeds), max(seeds)) for step, seeds in zip(steps, values, strict=True)]
+
+
+def _band(axes: Axes, curve: Curve, mark: Mark) -> None:
+    steps, mean, low, high = zip(*curve, strict=True)
+    axes.fill_between(steps, low, high, color=mark.colour, alpha=0.18, linewidth=0)
+    axes.plot(steps, mean, linestyle=mark.line, **mark.style(), markersize=3)
+
+
+def _steps(axes: Axes, most: int) -> None:
+    """Ticks at steps: 500, 1k."""
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))

@@ -1,0 +1,59 @@
+"""Paired differences to the reference encoding, with their intervals."""
+
+import math
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from pebench.config import REFERENCE_ENCODING
+from pebench.figures.style import INK, by_row, marks, scale
+from pebench.grids import is_share
+from pebench.stats import ALPHA
+from pebench.tables import Row, Table
+
+CAPTION = (
+    f"Difference to {REFERENCE_ENCODING} at equal seeds: mean and 95 % t-interval. Filled: better or worse after "
+    "Holm's correction; open: not separable. The intervals are not corrected."
+)
+
+
+def draw(table: Table) -> Figure | None:
+    """A line for each row, the best on top; None if there is nothing to compare.
+
+    Args:
+        table: With a row of the reference.
+    """
+    if not any(row.difference for row in table.rows):
+        return None
+    factor, found = scale(table.task), marks(row.label for row in table.rows)
+    better = -1 if table.task.higher_is_better else 1
+    rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row))
+    figure, axes, places = by_row([_name(row) for row in rows])
+    axes.axvline(0, color=INK, linewidth=0.8)
+    for row, place in zip(rows, places, strict=True):
+        if row.difference is None:
+            continue
+        tested = row.p_adjusted is not None and row.p_adjusted < ALPHA
+        axes.errorbar(
+            factor * row.difference.mean, place, xerr=factor * (row.difference.half_width or 0),
+            **found[row.label].style() | {"fillstyle": "full" if tested else "none"}, capsize=2,
+        )  # fmt: skip
+    unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
+    direction = "better →" if table.task.higher_is_better else "← better"
+    axes.set_xlabel(f"Δ {unit} to {REFERENCE_ENCODING}   ({direction})")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    return figure
+
+
+def _nothing(row: Row) -> float:
+    """Where a row without a difference sorts: the reference at zero, others last."""
+    return 0.0 if row.label == REFERENCE_ENCODING else math.inf
+
+
+def _name(row: Row) -> str:
+    """The label, and why there is nothing beside it."""
+    if row.difference is not None:
+        return row.label
+    if row.label == REFERENCE_ENCODING:
+        return f"{row.label} (reference)"
+    return f"{row.label}: {'no pair' if row.values else 'no run finished'}"

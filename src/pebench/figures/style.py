@@ -1,0 +1,218 @@
+"""How every picture looks: size, fonts, and one colour and marker for an encoding wherever it appears."""
+
+import hashlib
+import io
+import itertools
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from pebench.grids import is_share
+from pebench.tasks import Task
+
+WIDTH = 3.3
+"""Inches: a column of a two-column page."""
+
+FONT = 7
+"""Points, of all text."""
+
+INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
+"""Text, what is said beside, lines of the grid, background."""
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3a3a3a", "#cc79a7", "#e69f00", "#56b4e9")
+"""Blue, vermilion, green, black, purple, orange and sky blue: distinct to the colour-blind too.
+
+Source:
+    Okabe and Ito 2008, "Color Universal Design", https://jfly.uni-koeln.de/color/. Black is lightened, so that it
+    is not the text's.
+"""
+
+DARK = {
+    INK: "#e6edf3", MUTED: "#9198a1", RULE: "#3d444d", PAPER: "#0d1117",
+    "#0072b2": "#3b8eea", "#d55e00": "#f0743e", "#009e73": "#1fb58a", "#3a3a3a": "#d0d4d8", "#cc79a7": "#e07bb8",
+    "#e69f00": "#f5c242", "#56b4e9": "#8fd3ff",
+}  # fmt: skip
+"""What each colour is on a dark background."""
+
+MARKERS = "os^DvPX<*>ph"
+"""Twelve, which with seven colours give 84 different pairs before one comes again."""
+
+LINES = ("-", "--", "-.", ":")
+FILLS = ("full", "none", "left", "top", "right", "bottom")
+"""Of the marker, for options of one encoding, which share its colour."""
+
+ENCODINGS = (
+    "add", "concat", "learned", "none", "rope",
+    "add-proj", "alibi", "axial-learned", "concat-proj", "concat-qk", "concat-wide", "cope", "cpe", "deberta",
+    "dynamic-bias", "fire", "fox", "gated-add", "hope", "interpolated", "kerple-log", "learnable-fourier", "lie-re",
+    "log-cpb", "multiply", "ntk-rope", "p-rope", "partial-rope", "pope", "position-matrix", "random", "randomized",
+    "raster", "rope-mixed", "sandwich", "shaw", "shifted", "some-heads", "some-layers", "stack", "swin-bias", "t5-bias",
+    "transformer-xl", "tupe", "xpos", "yarn",
+)  # fmt: skip
+"""Those with a mark of their own. Append, never insert: a place is a mark. Others' are drawn from what is left."""
+
+RC: Any = {
+    "font.family": "DejaVu Sans",  # which matplotlib brings
+    "font.size": FONT, "axes.titlesize": FONT, "axes.labelsize": FONT, "legend.fontsize": FONT,
+    "xtick.labelsize": FONT, "ytick.labelsize": FONT,
+    "text.parse_math": False,  # a name may have a dollar in it
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": MUTED, "axes.linewidth": 0.6,
+    "xtick.color": MUTED, "ytick.color": MUTED, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2, "ytick.major.size": 2,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
+    "axes.facecolor": PAPER, "figure.facecolor": PAPER, "savefig.facecolor": PAPER, "savefig.edgecolor": "none",
+    "grid.color": RULE, "grid.linewidth": 0.5, "lines.linewidth": 1.1, "lines.markersize": 4,
+    "legend.frameon": False, "legend.handlelength": 2.2, "legend.columnspacing": 1.2, "legend.labelspacing": 0.35,
+    "svg.fonttype": "path",  # outlines look the same wherever they are opened; names of fonts do not
+    "svg.hashsalt": "pebench",  # else ids differ from one time to the next
+    "savefig.dpi": 300,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How one encoding is drawn."""
+
+    colour: str
+    marker: str
+    line: str
+    fill: str = "full"
+
+    def handle(self, label: str, line: bool) -> Line2D:
+        """An entry of a legend, with or without the line."""
+        return Line2D([], [], label=label, **self.style() | {"linestyle": self.line if line else "none"})
+
+    def style(self) -> dict[str, Any]:
+        """The marker and colour, as matplotlib takes them."""
+        return {
+            "color": self.colour, "marker": self.marker, "fillstyle": self.fill, "markerfacecoloralt": PAPER,
+            "markerfacecolor": self.colour,
+        }  # fmt: skip
+
+
+def mark(encoding: str) -> Mark:
+    """The mark of an encoding, which depends on its name alone.
+
+    Args:
+        encoding: Its name, without options.
+
+    Example:
+        >>> mark("add") == Mark("#0072b2", "o", "-")
+        True
+    """
+    left = len(COLOURS) * len(MARKERS) - len(ENCODINGS)
+    if encoding in ENCODINGS:
+        place = ENCODINGS.index(encoding)
+    else:
+        place = len(ENCODINGS) + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % left
+    line = LINES[place // len(COLOURS) % len(LINES)]
+    return Mark(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], line)
+
+
+def marks(labels: Iterable[str]) -> dict[str, Mark]:
+    """The marks of a table's rows: options of one encoding differ in how the marker is filled.
+
+    Args:
+        labels: Encodings with their options: ``concat (d_p=16)``.
+    """
+    found: dict[str, Mark] = {}
+    for label in labels:
+        plain = mark(label.partition(" (")[0])
+        others = sum(other.colour == plain.colour and other.marker == plain.marker for other in found.values())
+        found[label] = replace(plain, fill=FILLS[others % len(FILLS)])
+    return found
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Within it, figures are made and saved in this style; what else uses matplotlib is left alone."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a name in letters that the font has not is shown as boxes
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(RC)
+        yield
+
+
+def scale(task: Task) -> int:
+    """What a task's headline metric is multiplied by where people read it."""
+    return 100 if is_share(task) else 1
+
+
+def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
+    """What a function draws, in this style, with everything in its place for good.
+
+    Each time that matplotlib lays out a figure, what it did the time before moves it a little.
+    """
+    with styled():
+        figure = draw(what)
+        if figure is not None and figure.get_layout_engine() is not None:
+            figure.draw_without_rendering()
+            figure.set_layout_engine("none")
+    return figure
+
+
+def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:
+    """A figure with a line for each label, the first on top, as high as they need, and where each is along y.
+
+    Args:
+        labels: Of the rows; long ones are broken.
+    """
+    broken = [textwrap.fill(label, 22) for label in labels]
+    heights = [0.17 + 0.11 * text.count("\n") for text in broken]
+    places = [end - height / 2 for end, height in zip(itertools.accumulate(heights), heights, strict=True)]
+    figure = Figure(figsize=(WIDTH, 0.55 + sum(heights)), layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_yticks(places, broken)
+    axes.set_ylim(sum(heights), 0)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x")
+    return figure, axes, places
+
+
+def heading(figure: Figure, text: str, y: float | None = None) -> None:
+    """Say above a picture what goes up in it: beside it, an arrow in the text would lie on its side."""
+    figure.suptitle(text, x=0.01, ha="left", fontsize="medium", **({} if y is None else {"y": y}))
+
+
+def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
+    """Name the marks under the picture, making it higher by what they need.
+
+    Args:
+        figure: With a constrained layout.
+        found: Label to mark.
+        lines: Whether the picture has lines.
+    """
+    columns = 3 if max(map(len, found)) < 13 else 2
+    labels = [textwrap.fill(label, 24) for label in found]
+    high = -(-sum(1 + label.count("\n") for label in labels) // columns)
+    figure.set_figheight(figure.get_figheight() + 0.15 * high + 0.1)
+    handles = [mark.handle(label, lines) for mark, label in zip(found.values(), labels, strict=True)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+
+
+def to_svg(figure: Figure) -> str:
+    """A figure as SVG: the same figure gives the same bytes with the same version of matplotlib."""
+    text = io.StringIO()
+    with styled():
+        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(text, format="svg", metadata=nothing)
+    image = text.getvalue()
+    image = re.sub(r"\s*<!--.*?-->", "", image, flags=re.DOTALL)  # each text once more
+    return re.sub(r"[ \t]+\n", "\n", image[image.index("<svg") :])
+
+
+def to_png(figure: Figure) -> bytes:
+    """A figure as PNG, 300 dots an inch."""
+    image = io.BytesIO()
+    with styled():
+        figure.savefig(image, format="png", metadata={"Software": None})
+    return image.getvalue()

@@ -1,0 +1,185 @@
+"""What stands in the cells: tables as columns of text, for every way of writing them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pebench.across import Interval, Standing, Summary
+from pebench.config import REFERENCE_ENCODING
+from pebench.origin import assignments
+from pebench.page import Page
+from pebench.stats import Estimate
+from pebench.tables import Row, Table
+from pebench.tasks import Task
+
+NOTHING = "–"
+WORDS = ("Encoding", "Verdict")
+"""Columns of words, which stand to the left; numbers stand to the right."""
+
+Grid = dict[str, list[str]]
+"""Header to cells."""
+
+
+def title(table: Table) -> str:
+    """What a table's runs have in common, in a line."""
+    return f"{table.task.name} (tier {table.config.tier}{_rules(table)}, protocol {table.protocol})"
+
+
+def group_title(tables: Sequence[Table]) -> str:
+    """What comparable tables have in common, in a line."""
+    return f"tier {tables[0].config.tier}{_rules(tables[0])}"
+
+
+def _rules(table: Table) -> str:
+    changed = "".join(f", {item}" for item in assignments(table.settings))
+    if table.config.regime != "width":
+        changed += f", matched by {table.config.regime}"
+    return changed + (f", {', '.join(table.config.selected)} selected" if table.config.selected else "")
+
+
+def results(table: Table, page: Page) -> Grid:
+    """What a table finds."""
+    task, rows = table.task, table.rows
+    grid = {
+        "Encoding": [row.label for row in rows],
+        headline(task): [_interval(row.estimate, task) for row in rows],
+        "n": [f"{len(row.values)} ({len(row.failed)} failed)" if row.failed else str(len(row.values)) for row in rows],
+        f"Δ to {REFERENCE_ENCODING}{' (points)' * is_share(task)}": [
+            _interval(row.difference, task, sign="+") for row in rows
+        ],
+        "Verdict": _verdicts(table, page),
+    }
+    if any("test/perplexity" in record.metrics for record in table.records):
+        grid["perplexity ↓"] = [_cell(row.perplexity, "{:.2f}") for row in rows]
+    for name in rows[0].own:
+        usual = {"model.d_ff": 4 * rows[0].config.model.d_model}.get(name)  # what None stands for
+        grid[name.partition(".")[2]] = [_cell(usual if row.own[name] is None else row.own[name]) for row in rows]
+    return grid
+
+
+def costs(table: Table) -> Grid:
+    """What the encodings of a table cost."""
+    found = [row.costs() for row in table.rows]
+    return {
+        "Encoding params": [_cell(cost["parameters_encoding"], "{:,}") for cost in found],
+        "Total params": [_cell(cost["parameters_total"], "{:,}") for cost in found],
+        "FLOPs/sample": [_cell(si_text(cost["flops_per_sample"])) for cost in found],
+        f"{table.task.unit}/s": [_cell(_rate(cost["throughput"])) for cost in found],
+        "Memory (GiB)": [_cell(cost["peak_memory_gib"], "{:.2f}") for cost in found],
+    }
+
+
+def _verdicts(table: Table, page: Page) -> list[str]:
+    equivalent = page.equivalences(table)
+
+    def words(row: Row) -> str:
+        if row.label == REFERENCE_ENCODING:
+            return "reference"
+        found = equivalent.get(row.label)
+        within = f"; equivalent within {margin_text(found.margin, table.task)}" if found and found.holds else ""
+        return f"{row.verdict}{within}" if row.verdict else NOTHING
+
+    return [words(row) for row in table.rows]
+
+
+def side_by_side(tables: Sequence[Table]) -> Grid:
+    """Comparable tables side by side: rows encodings, columns tasks."""
+    labels = sorted({row.label for table in tables for row in table.rows})
+    grid = {"Encoding": labels}
+    for table in tables:
+        cells = {row.label: _interval(row.estimate, table.task) for row in table.rows}
+        seeds = "/".join(str(n) for n in sorted({len(row.values) for row in table.rows}))
+        grid[f"{table.task.name}\n{headline(table.task)}, n={seeds}"] = [cells.get(name, NOTHING) for name in labels]
+    return grid
+
+
+def sweep(table: Table) -> Grid:
+    """What settings were selected from: encodings down, values across, the chosen ones between ``**``."""
+    chosen = {row.label: {name: row.own[name] for name in row.config.selected} for row in table.rows}
+    columns: dict[str, dict[str, str]] = {}
+    for trial in table.trials:
+        unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"
+        text = unfinished if trial.score is None else f"{trial.score:.4f}"
+        mark = "**" if chosen.get(trial.label) == trial.values else ""
+        columns.setdefault(", ".join(map(str, trial.values.values())), {})[trial.label] = f"{mark}{text}{mark}"
+    labels = sorted({trial.label for trial in table.trials})
+    grid = {"Encoding": labels}
+    return grid | {name: [cells.get(label, NOTHING) for label in labels] for name, cells in columns.items()}
+
+
+def standings(summary: Summary) -> Grid:
+    """Encodings across tasks."""
+    rows = summary.rows
+    grid = {
+        "Encoding": [row.label for row in rows],
+        "Interquartile mean ↑": [_limits(row.iqm, 3) for row in rows],
+        "Average rank ↓": [_limits(row.rank, 2) for row in rows],
+        f"P(better than {REFERENCE_ENCODING})": [_improvement(row) for row in rows],
+    }
+    if any(row.failed for row in rows):
+        grid["Failed runs"] = [f"{row.failed} †" if row.failed else "0" for row in rows]
+        grid["Interquartile mean, excluding failed ↑"] = [_cell(row.iqm_finished, "{:.3f}") for row in rows]
+    return grid
+
+
+def _improvement(row: Standing) -> str:
+    if row.label == REFERENCE_ENCODING:
+        return "reference"
+    return NOTHING if row.improvement is None else _limits(row.improvement, 2)
+
+
+def _limits(value: Interval, digits: int) -> str:
+    """``0.81 [0.74, 0.90]``."""
+    return f"{value.mean:.{digits}f} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
+
+
+def is_share(task: Task) -> bool:
+    """Whether the headline metric is a share of 1, shown in percent."""
+    return task.metric == "accuracy"
+
+
+def headline(task: Task) -> str:
+    """The headline metric with its direction."""
+    return f"{task.metric.replace('_', ' ')}{' %' if is_share(task) else ''} {'↑' if task.higher_is_better else '↓'}"
+
+
+def margin_text(margin: float, task: Task) -> str:
+    """A margin in the unit that a table shows.
+
+    Example:
+        >>> from pebench.tasks import find_task
+        >>> margin_text(0.005, find_task("vit-digits")), margin_text(0.005, find_task("lm-grammar"))
+        ('0.5 points', '0.005 bits per byte')
+    """
+    return f"{100 * margin:g} points" if is_share(task) else f"{margin:g} {task.metric.replace('_', ' ')}"
+
+
+def _interval(value: Estimate | None, task: Task, sign: str = "") -> str:
+    """``61.23 ± 0.45``; an accuracy in percent with two digits, anything else as it is with four."""
+    if value is None:
+        return NOTHING
+    scale, digits = (100, 2) if is_share(task) else (1, 4)
+    mean = f"{scale * value.mean:{sign}z.{digits}f}"
+    return mean if value.half_width is None else f"{mean} ± {scale * value.half_width:.{digits}f}"
+
+
+def _cell(value: Any, pattern: str = "{}") -> str:
+    return NOTHING if value is None else pattern.format(value)
+
+
+def _rate(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def si_text(value: float | None) -> str | None:
+    """Three significant digits with an SI prefix.
+
+    Example:
+        >>> si_text(123_456_789), si_text(999_999), si_text(12)
+        ('123 M', '1 M', '12')
+    """
+    if value is None:
+        return None
+    rounded = float(f"{value:.3g}")
+    power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))
+    return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()

@@ -1,0 +1,220 @@
+"""What a page is made of, whatever it is written as: a suite, tables, what is absent, and what was found."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from pebench.across import Summary, summarise
+from pebench.config import REFERENCE_ENCODING, RunConfig
+from pebench.errors import UserError
+from pebench.records import Record
+from pebench.stats import ALPHA, equivalence, holm
+from pebench.suites import Suite
+from pebench.tables import Table, build_tables, comparable, label
+
+NAMED = 8
+"""As many encodings are named in a row; the others are counted."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A run without a value.
+
+    Args:
+        task: Its task.
+        label: Its encoding, as in the tables.
+        seed: Its seed.
+        reason: Why it failed, in one line; ``None`` if there is no record of it.
+    """
+
+    task: str
+    label: str
+    seed: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether a difference is small enough not to matter.
+
+    Args:
+        margin: The largest that does not, in the unit of the metric.
+        p_adjusted: p-value of the test, after Holm's correction over the table; ``None`` with too few pairs.
+    """
+
+    margin: float
+    p_adjusted: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it may be said."""
+        return self.p_adjusted is not None and self.p_adjusted < ALPHA
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Tables, and the suite that asked for them.
+
+    Args:
+        tables: In the order of the page.
+        suite: ``None`` for runs that answer no declared question.
+    """
+
+    tables: tuple[Table, ...]
+    suite: Suite | None = None
+
+    @staticmethod
+    def of(records: Iterable[Record], suite: Suite | None = None, allow_unmatched: bool = False) -> "Page":
+        """The page of some records.
+
+        Args:
+            records: In any order.
+            suite: What they were made for.
+            allow_unmatched: Keep tables whose rows break their regime.
+
+        Raises:
+            UserError: For an unknown task, two different records of one run, rows that break their regime, or a
+                suite that none of the records is of.
+        """
+        page = Page(tuple(build_tables(records, allow_unmatched)), suite)
+        if suite and not any(page.of_suite(table) for table in page.tables):
+            tasks = ", ".join(sorted({f"{table.task.name} ({table.config.tier})" for table in page.tables}))
+            raise UserError(
+                f"expected records of the suite {suite.name!r}, but none has its tasks, tier and settings; these are "
+                f"of {tasks}. Leave out --suite, or name another."
+            )
+        return page
+
+    @cached_property
+    def planned(self) -> tuple[RunConfig, ...]:
+        """One run of each task with each encoding of the suite, before anything is selected or matched."""
+        return tuple(replace(self.suite, regime="width", select={}).kinds()) if self.suite else ()
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that the suite tests."""
+        seeds = self.suite.seeds if self.suite else ()
+        return tuple(range(seeds) if isinstance(seeds, int) else seeds)
+
+    def of_suite(self, table: Table) -> bool:
+        """Whether the suite asked for a table."""
+        suite, config = self.suite, table.config
+        return (
+            suite is not None
+            and (suite.regime, tuple(sorted(suite.select))) == (config.regime, config.selected)
+            and any(table.has_settings_of(kind) for kind in self.planned)
+        )
+
+    def absences(self, table: Table) -> Iterator[Absence]:
+        """The runs without a value: those that failed, then those that other rows have or the suite plans."""
+        task = table.task.name
+        for row in table.rows:
+            yield from (Absence(task, row.label, seed, reason) for seed, reason in row.failed.items())
+        for row in table.rows:
+            seen = row.values.keys() | row.failed.keys()
+            expected = {*row.missing, *(self.seeds if self._plans(table, row.label) else ())}
+            yield from (Absence(task, row.label, seed) for seed in sorted(expected - seen))
+        if self.of_suite(table):
+            rows = {row.label for row in table.rows}
+            names = (label(kind) for kind in self.planned if kind.task == task)
+            yield from (Absence(task, name, seed) for name in names if name not in rows for seed in self.seeds)
+
+    def _plans(self, table: Table, name: str) -> bool:
+        return self.of_suite(table) and any(k.task == table.task.name and label(k) == name for k in self.planned)
+
+    @property
+    def unplanned(self) -> list[str]:
+        """What is here though the suite did not ask for it: tables by their task, else rows."""
+        if not self.suite:
+            return []
+        tables = [f"{table.task.name} (other settings)" for table in self.tables if not self.of_suite(table)]
+        rows = ((table, row.label) for table in self.tables if self.of_suite(table) for row in table.rows)
+        return tables + [f"{table.task.name} {name}" for table, name in rows if not self._plans(table, name)]
+
+    @cached_property
+    def without_table(self) -> list[Absence]:
+        """Runs of the suite on tasks that no record is of."""
+        tasks = {table.task.name for table in self.tables if self.of_suite(table)}
+        return [Absence(k.task, label(k), seed) for k in self.planned if k.task not in tasks for seed in self.seeds]
+
+    @cached_property
+    def absent(self) -> list[Absence]:
+        """Every run without a value."""
+        return [*(absence for table in self.tables for absence in self.absences(table)), *self.without_table]
+
+    def check_complete(self) -> None:
+        """Refuse what has failed or missing runs.
+
+        Raises:
+            UserError: With every one of them.
+        """
+        if absent := self.absent:
+            lines = (
+                f"{a.task} {a.label} seed {a.seed}: {f'failed: {a.reason}' if a.reason else 'missing'}" for a in absent
+            )
+            raise UserError(
+                f"expected every run to have finished, but {len(absent)} have failed or are missing:\n  "
+                + "\n  ".join(lines)
+                + "\nRun them (--retry-failed does failed ones again), or leave out --strict, which shows them."
+            )
+
+    def equivalences(self, table: Table) -> dict[str, Equivalence]:
+        """Label to whether a row is equivalent to the reference, where there is a difference and a margin."""
+        margin = self.suite.margin_of(table.task.name) if self.suite else None
+        if margin is None:
+            return {}
+        rows = [(row.label, row.difference) for row in table.rows if row.difference]
+        adjusted = holm([equivalence(difference, margin) for _, difference in rows])
+        return {name: Equivalence(margin, p) for (name, _), p in zip(rows, adjusted, strict=True)}
+
+    @cached_property
+    def summaries(self) -> list[tuple[list[Table], Summary | None]]:
+        """Groups of tables that compare, each with what may be said across them."""
+        return [(group, summarise(group)) for group in comparable(self.tables)]
+
+    @property
+    def finding(self) -> str:
+        """What the tables say, in one sentence."""
+        words: dict[str, dict[str, list[str]]] = {}
+        for table in self.tables:
+            equivalent = self.equivalences(table)
+            for row in table.rows:
+                if row.verdict is None:
+                    continue
+                kind = row.verdict.partition(" at ")[0].partition(" with ")[0]
+                words.setdefault(kind, {}).setdefault(table.task.name, []).append(row.label)
+                if row.label in equivalent and equivalent[row.label].holds:
+                    words.setdefault("equivalent", {}).setdefault(table.task.name, []).append(row.label)
+        kinds = ("better", "worse", "not separable", "no test")
+        total = sum(len(names) for kind in kinds for names in words.get(kind, {}).values())
+        if not total:
+            return f"Nothing is compared: no other encoding shares a finished seed with {REFERENCE_ENCODING}."
+        parts = [
+            _counted("not tested" if kind == "no test" else kind, words[kind], kind in ("better", "worse"))
+            for kind in kinds
+            if kind in words
+        ]
+        if "equivalent" in words:
+            parts.append(_counted("of all equivalent within the margin", words["equivalent"], True))
+        if absent := len(self.absent):
+            parts.append(f"{absent} run{'s' if absent != 1 else ''} failed or missing")
+        plural = "s" if total != 1 else ""
+        return f"Of {total} comparison{plural} with {REFERENCE_ENCODING}: {'; '.join(parts)}."
+
+
+def _counted(kind: str, names: dict[str, list[str]], named: bool) -> str:
+    """``2 better (lm-wikitext2: concat, rope)``."""
+    count = sum(map(len, names.values()))
+    text = "; ".join(f"{task}: {shortened(found)}" for task, found in names.items())
+    return f"{count} {kind} ({text})" if named else f"{count} {kind}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Names in a row, and how many there are beyond the first.
+
+    Example:
+        >>> shortened(["a", "b"]), shortened([*"abcdefghij"])
+        ('a, b', 'a, b, c, d, e, f, g, h and 2 more')
+    """
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,129 @@
+"""What the HTML page shows, for its template: the same words and cells as in Markdown, with what they sort by."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from pebench import figures, grids, report
+from pebench.origin import commands, warnings
+from pebench.page import Page
+from pebench.tables import Table
+from pebench.web.inline import inline
+
+SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+NUMBER = re.compile(r"([+-]?(?:[\d,]*\.)?[\d,]*\d(?:e[+-]?\d+)?)(?: ([kMGT]))?(?:$|[ *])")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table that can be sorted.
+
+    Args:
+        header: Its name.
+        cells: As text.
+        values: What each cell sorts by, ``None`` last; ``None`` if all sort by their text.
+    """
+
+    header: str
+    cells: list[str]
+    values: list[float | None] | None
+
+
+def columns(grid: Mapping[str, list[str]]) -> list[Column]:
+    """The columns of a grid: encodings sort by name, others by the number that their cells begin with.
+
+    Example:
+        >>> for column in columns({"Encoding": ["add", "rope"], "n": ["3 (1 failed)", "–"], "Verdict": ["", "better"]}):
+        ...     print(column.values)
+        None
+        [3.0, None]
+        None
+    """
+    numbers = {name: [number(cell) for cell in cells] for name, cells in grid.items()}
+    words = {name for name, found in numbers.items() if name in grids.WORDS or not any(x is not None for x in found)}
+    return [Column(name, cells, None if name in words else numbers[name]) for name, cells in grid.items()]
+
+
+def number(text: str) -> float | None:
+    """The number that a cell begins with, as our tables write it; None if it does not.
+
+    Example:
+        >>> number("-0.0538 ± 0.0033"), number("1,148,802"), number("6.05 M"), number("**3e-05**"), number("better")
+        (-0.0538, 1148802.0, 6050000.0, 3e-05, None)
+    """
+    found = NUMBER.match(text.removeprefix("**"))
+    return float(found[1].replace(",", "")) * SI[found[2] or ""] if found else None
+
+
+def prose(text: str) -> Markup:
+    """A paragraph of our Markdown as HTML: code between backticks, bold between asterisks, all else as it is.
+
+    Example:
+        >>> print(prose("**Finding.** `add` < rope"))
+        <b>Finding.</b> <code>add</code> &lt; rope
+    """
+    html = re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(" ".join(text.split()))))
+    return Markup(re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html))
+
+
+def _bullets(text: str) -> list[Markup]:
+    """The items of the list in some Markdown of ours."""
+    return [prose(item) for item in f"\n{text}".split("\n- ")[1:]]
+
+
+def content(page: Page) -> dict[str, Any]:
+    """What the template shows of a page."""
+    return {
+        "name": page.suite.name if page.suite else None,
+        "head": [prose(text) for text in report.question(page)],
+        "overviews": [
+            {"title": grids.group_title(group), "columns": columns(grids.side_by_side(group))}
+            for group, _ in page.summaries
+        ],
+        "sections": [_section(page, *part) for part in zip(page.tables, figures.stems(page.tables), strict=True)],
+        "across": list(_across(page)),
+        "suite_command": page.suite.command if page.suite else None,
+        "lost": [absence.task for absence in page.without_table],
+        "limits": [prose(line) for line in report.limits(page)],
+        "notes": _bullets(report.NOTES) + (_bullets(report.ACROSS) if page.summaries else []),
+        "undrawn": figures.drawn(page.tables).count(False),
+    }
+
+
+def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
+    return {
+        "id": stem,
+        "title": grids.title(table),
+        "summary": table.task.summary,
+        "columns": columns(grids.results(table, page) | grids.costs(table)),
+        "pictures": _shown(page, stem),
+        "selection": prose(report.selection(table)),
+        "sweep": columns(grids.sweep(table)) if table.trials else [],
+        "warnings": warnings(table),
+        "absences": [report.absence_text(absence) for absence in page.absences(table)],
+        "commands": commands(table),
+        "facts": report.table_facts(table),
+    }
+
+
+def _across(page: Page) -> Iterator[dict[str, Any]]:
+    """The figures across tasks of each group of tables that compare."""
+    numbers = itertools.count(1)
+    for group, summary in page.summaries:
+        number = next(numbers) if summary else 0
+        yield {
+            "title": grids.group_title(group),
+            "columns": columns(grids.standings(summary)) if summary else [],
+            "facts": report.across_facts(summary),
+            "pictures": _shown(page, figures.ranks_name(number)),
+        }
+
+
+def _shown(page: Page, stem: str) -> list[dict[str, Any]]:
+    """The pictures of one table, or across tasks."""
+    found = [picture for picture in figures.pictures(page) if picture.stem == stem]
+    return [{"title": picture.title, "caption": picture.caption, "svg": inline(picture)} for picture in found]

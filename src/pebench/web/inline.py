@@ -1,0 +1,48 @@
+"""SVG inside a page: ids of its own, and colours that follow the reader's light or dark setting."""
+
+import re
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from pebench.figures import Picture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def inline(picture: Picture) -> Markup:
+    """A picture as an element of a page, which its caption names.
+
+    Args:
+        picture: What is shown; its name is the prefix of its ids.
+    """
+    text = re.sub(r'(\bid="|"#|url\(#)', rf"\1{picture.name}-", picture.svg)
+    for colour in _colours():
+        text = text.replace(f": {colour}", f": var({_variable(colour)})")
+    head = Markup('<svg role="img" aria-label="{}" ').format(picture.title)
+    return Markup(text.replace("<svg ", head, 1))
+
+
+def palette() -> Markup:
+    """Rules that give every colour of the pictures its value, in light and in dark."""
+    dark = _colours()
+    light = dict(zip(dark, dark, strict=True))
+    return Markup(
+        f":root {{ {_declarations(light)} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark)} }} }}"
+    )
+
+
+def _declarations(values: "Mapping[str, str]") -> str:
+    return " ".join(f"{_variable(colour)}: {escape(value)};" for colour, value in values.items())
+
+
+def _variable(colour: str) -> str:
+    return f"--c{colour[1:]}"
+
+
+def _colours() -> dict[str, str]:
+    from pebench.figures.style import DARK
+
+    return DARK

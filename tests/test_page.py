@@ -1,0 +1,307 @@
+"""Pages of a suite: what they say, what they never hide, and every format that they are written in."""
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebench.cli import main
+from pebench.config import SELECTION_SEED
+from pebench.errors import UserError
+from pebench.export import to_csv, to_json
+from pebench.latex import latex
+from pebench.page import Page
+from pebench.publish import WRITERS, publish
+from pebench.records import Record, read_records, write_jsonl
+from pebench.report import markdown
+from pebench.suites import Suite
+from pebench.tasks import configure
+
+TASKS = ["text-order", "vit-digits"]
+NOISE = [0.001, -0.001, 0.002, -0.002, 0.0005, -0.0005, 0.0015, -0.0015]
+MEANS = {"add": 0.6, "concat": 0.6005, "rope": 0.7}
+SUITE = Suite(
+    "mine", "Does it turn?", TASKS, [*MEANS], seeds=8, tier="smoke", expect="rope ahead", margin={"vit-digits": 0.01}
+)
+
+
+def run(task: str, encoding: str, seed: int, value: float | None, **settings: Any) -> Record:
+    """A record of a run that finished with this accuracy, or failed if it is None."""
+    config = configure(task, encoding, seed, "smoke", settings)
+    if value is None:
+        return Record(config, status="failed", error={"kind": "diverged", "reason": "loss is nan"})
+    return Record(config, metrics={"test/accuracy": value}, dataset={"fingerprint": "f" * 64})
+
+
+def runs(seeds: int = 8, tasks: Sequence[str] = TASKS, **values: float) -> list[Record]:
+    """Records of the suite; encodings differ by a constant and a little noise of their own."""
+    return [
+        run(task, encoding, seed, mean + 0.02 * seed + NOISE[(seed + number) % 8])
+        for task in tasks
+        for number, (encoding, mean) in enumerate((MEANS | values).items())
+        for seed in range(seeds)
+    ]
+
+
+def without(records: list[Record], task: str, encoding: str, *seeds: int) -> list[Record]:
+    return [r for r in records if (r.config.task, r.config.encoding) != (task, encoding) or r.config.seed not in seeds]
+
+
+def page(records: list[Record], suite: Suite | None = SUITE) -> Page:
+    return Page.of(records, suite)
+
+
+def heads(text: str) -> list[str]:
+    return re.findall(r"^## ([\w-]+)", text, re.MULTILINE)
+
+
+# What a page says
+
+
+def test_a_page_has_its_parts_in_order() -> None:
+    text = markdown(page(runs(3)))
+    assert text.startswith("# mine\n")
+    assert [text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")] == sorted(
+        text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")
+    )
+    parts = ["Overview", *TASKS, "Across", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
+    assert heads(text) == parts
+
+
+def test_a_page_states_what_its_suite_declares() -> None:
+    text = markdown(page(runs()))
+    assert "**Question.** Does it turn?" in text
+    assert "**Expected.** Rope ahead." in text
+    assert "Margins: 0.5 points (text-order); 1 points (vit-digits)." in text
+    assert "pebench run --suite mine\n" in text
+    assert "**Decision rule.** By eye." in markdown(page(runs(), replace(SUITE, decision="By eye.")))
+
+
+def test_without_a_suite_nothing_is_asked_and_nothing_called_equivalent() -> None:
+    text = markdown(page(runs(), None))
+    assert text.startswith("# Results\n")
+    assert "**Question.**" not in text
+    assert "; equivalent" not in text
+
+
+def test_the_finding_counts_and_names() -> None:
+    assert page(runs()).finding == (
+        "Of 4 comparisons with add: 2 better (text-order: rope; vit-digits: rope); 2 not separable; "
+        "2 of all equivalent within the margin (text-order: concat; vit-digits: concat)."
+    )
+    assert page(runs(1)).finding == "Of 4 comparisons with add: 4 not tested; 42 runs failed or missing."
+    alone = [r for r in runs(2) if r.config.encoding == "rope"]
+    assert page(alone, None).finding.startswith("Nothing is compared")
+
+
+def test_equivalence_is_said_beside_the_verdict_from_eight_pairs_on() -> None:
+    said = "not separable at 8 seeds; equivalent within 1 points"
+    assert said in markdown(page(runs()))
+    assert "; equivalent within" not in markdown(page(runs(7), replace(SUITE, seeds=7)))
+    assert "nothing is called equivalent; the fewest here are 7." in markdown(page(runs(7), replace(SUITE, seeds=7)))
+
+
+def test_equivalence_is_not_said_outside_the_margin_and_beside_a_real_difference_too() -> None:
+    narrow = replace(SUITE, margin={"accuracy": 0.0001})
+    assert "; equivalent" not in markdown(page(runs(), narrow))
+    assert "better; equivalent within 20 points" in markdown(page(runs(), replace(SUITE, margin={"accuracy": 0.2})))
+
+
+def test_the_p_values_of_equivalence_are_holms() -> None:
+    def rows(records: list[Record]) -> list[dict[str, Any]]:
+        return json.loads(to_json(page(records)))["tables"][1]["rows"]
+
+    found = {row["encoding"]: row["p_equivalent"] for row in rows(runs())}
+    _, single = rows([record for record in runs() if record.config.encoding != "rope"])
+    assert found["concat"] == pytest.approx(2 * single["p_equivalent"])  # the smaller of two
+    assert found["add"] is None
+    assert [row["equivalent"] for row in rows(runs())] == [None, True, False]
+
+
+def test_margins_must_be_of_something_and_positive() -> None:
+    with pytest.raises(UserError) as caught:
+        replace(SUITE, margin={"accuracyy": 0.1, "vit-digits": 0.0}).kinds()
+    assert "accuracyy" in str(caught.value)
+    assert "the margin of vit-digits must be positive, got 0.0" in str(caught.value)
+
+
+def test_a_margin_of_a_task_goes_before_one_of_its_metric() -> None:
+    suite = replace(SUITE, margin={"accuracy": 0.02, "vit-digits": 0.03})
+    assert [suite.margin_of(task) for task in ("text-order", "vit-digits", "lm-grammar")] == [0.02, 0.03, 0.005]
+
+
+def test_what_tables_share_is_told_once() -> None:
+    text = markdown(page(runs())).partition("## Provenance")[2]
+    assert text.count("Weights chosen by") == 1
+    assert text.count("Splits:") == 2
+
+
+# What is absent
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        (without(runs(), "vit-digits", "rope", 3), "- Missing: rope seed 3\n"),
+        ([*without(runs(), "vit-digits", "rope", 3), run("vit-digits", "rope", 3, None)], "Failed: rope seed 3: `loss"),
+        (without(runs(), "vit-digits", "rope", *range(8)), "- Missing: rope seed 0\n"),
+        (runs(7), "- Missing: add seed 7\n"),
+        (runs(tasks=TASKS[:1]), "No records at all: vit-digits."),
+    ],
+    ids=["a seed", "failed", "an encoding", "a seed of all", "a task"],
+)
+def test_what_the_suite_planned_and_is_not_there_is_told(records: list[Record], expected: str) -> None:
+    assert expected in markdown(page(records)) + "\n"
+    with pytest.raises(UserError):
+        page(records).check_complete()
+
+
+def test_strict_names_every_absent_run() -> None:
+    records = [*without(runs(), "text-order", "concat", 1, 2), run("text-order", "concat", 2, None)]
+    with pytest.raises(UserError) as caught:
+        page(records).check_complete()
+    assert "2 have failed or are missing" in str(caught.value)
+    assert "text-order concat seed 2: failed: loss is nan\n" in str(caught.value)
+    assert "text-order concat seed 1: missing\n" in str(caught.value)
+
+
+def test_where_all_is_there_strict_says_nothing() -> None:
+    page(runs()).check_complete()
+    assert "None: every run finished (48)." in markdown(page(runs()))
+
+
+def test_failed_runs_are_marked_across_tasks_with_and_without_them() -> None:
+    text = markdown(page([*without(runs(), "vit-digits", "rope", 3), run("vit-digits", "rope", 3, None)]))
+    row = next(line for line in text.partition("## Across")[2].splitlines() if line.startswith("| rope"))
+    assert "| 1 † |" in re.sub(" +", " ", row)
+    assert "excluding failed" in text
+    assert "excluding failed" not in markdown(page(runs()))
+
+
+def test_what_the_suite_did_not_plan_is_told() -> None:
+    text = markdown(page([*runs(), run("vit-digits", "none", 0, 0.5), *(
+        run("vit-digits", "add", 0, 0.5, **{"train.max_steps": 3}),)]))  # fmt: skip
+    assert "Not planned by the suite: vit-digits (other settings), vit-digits none." in text
+
+
+def test_records_of_another_suite_are_refused() -> None:
+    with pytest.raises(UserError, match=r"expected records of the suite 'mine', .* vit-digits \(quick\)"):
+        page([Record(configure("vit-digits", "add", 0, "quick"), metrics={"test/accuracy": 0.5})])
+
+
+def test_a_suite_that_selects_is_recognised_by_what_it_selects() -> None:
+    rate = {"train.learning_rate": [1e-3, 1e-2]}
+    records = []
+    for record in runs():
+        train = replace(record.config.train, learning_rate=1e-2)
+        records.append(replace(record, config=replace(record.config, selected=tuple(rate), train=train)))
+    assert page(records, replace(SUITE, select=rate)).absent == []
+    with pytest.raises(UserError, match="records of the suite"):
+        page(records)
+
+
+def test_ranks_are_not_told_apart_with_few_tasks_and_the_page_says_why() -> None:
+    assert "that takes 5 tasks and 3 encodings; there are 2 and 3." in markdown(page(runs()))
+
+
+# Files
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_order_of_records_does_not_change_a_byte(write: Callable[[Page], str], seed: int) -> None:
+    records = [*runs(), run("vit-digits", "none", 0, None)]
+    assert write(page(random.Random(seed).sample(records, len(records)))) == write(page(records))
+
+
+def test_every_format_and_the_records_are_written(tmp_path: Path) -> None:
+    files = publish(page(runs()), runs(), tmp_path / "new" / "v1.2")
+    texts = [path.name for path in files if path.parent == tmp_path / "new"]
+    assert texts == ["v1.2.md", "v1.2.html", "v1.2.tex", "v1.2.csv", "v1.2.json", "v1.2.jsonl"]
+    assert {path.parent.name for path in files if path.name not in texts} == {"v1.2-figures"}
+    assert all(path.is_file() for path in files)
+    again = page(read_records(tmp_path / "new" / "v1.2.jsonl"))
+    for ending, write in WRITERS.items():
+        assert (tmp_path / "new" / f"v1.2{ending}").read_text(encoding="utf-8") == write(again)
+
+
+def test_the_command_line_writes_a_suites_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = tmp_path / "mine.py"
+    suite.write_text("from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], ['add'], 2, 'smoke')\n")
+    records = [run("vit-digits", "add", 0, 0.5)]
+    write_jsonl(records, tmp_path / "page.jsonl")
+    before = (tmp_path / "page.jsonl").stat()
+    words = ["report", str(tmp_path / "page.jsonl"), "--suite", str(suite)]
+    assert main([*words, "--output", str(tmp_path / "page")]) == 0
+    assert "**Question.** Why?" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert (tmp_path / "page.jsonl").stat() == before  # what was read is left as it is
+    capsys.readouterr()
+    assert main([*words, "--strict", "--output", str(tmp_path / "strict")]) == 2
+    assert "vit-digits add seed 1: missing" in capsys.readouterr().err
+    assert not (tmp_path / "strict.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--format", "csv", "--output", "x"], "either --format"),
+        (["--format", "latexx"], "latexx"),
+        (["--output", "."], "--output expects how files' names begin"),
+        (["--suite", "nonsense"], "nonsense"),
+        (["--suite", "core"], "expected records of the suite 'core'"),
+    ],
+)
+def test_what_cannot_be_written_is_told(
+    words: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_jsonl(runs(1), tmp_path / "all.jsonl")
+    assert main(["report", str(tmp_path / "all.jsonl"), *words]) == 2
+    assert expected in capsys.readouterr().err
+
+
+def test_latex_has_a_float_for_each_table_and_no_bare_special_character() -> None:
+    text = latex(page(runs()))
+    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 1 + 2 * 2 + 1
+    assert len(set(re.findall(r"\\label{(.*?)}", text))) == 6
+    assert text.count(r"\toprule") == 6
+    body = text.partition("\n")[2]
+    assert not re.search(r"(?<!\\)[%#]|[±Δ↑↓†–_]", body.replace(r"\_", ""))
+    assert r"accuracy \% $\uparrow$" in text
+
+
+def test_latex_and_csv_have_the_numbers_of_the_page() -> None:
+    assert "70.00" not in to_csv(page(runs()))  # raw ones
+    for value in re.findall(r"\d\d\.\d\d ± \d+\.\d\d", markdown(page(runs()))):
+        assert value.replace("±", r"$\pm$") in latex(page(runs()))
+
+
+def test_json_has_what_the_suite_declares_and_the_figures_across_tasks() -> None:
+    values = json.loads(to_json(page(runs())))
+    assert values["suite"]["margin"] == {"text-order": 0.005, "vit-digits": 0.01}
+    assert values["finding"] == page(runs()).finding
+    (across,) = values["across"]
+    assert across["tasks"] == {"text-order": 8, "vit-digits": 8}
+    assert across["rows"][0]["encoding"] == "rope"
+    assert across["rows"][0]["rank"] == {"mean": 1.0, "low": 1.0, "high": 1.0}
+
+
+def test_pages_are_made_without_torch(tmp_path: Path) -> None:
+    write_jsonl([r for r in runs(2) if r.config.seed != SELECTION_SEED], tmp_path / "all.jsonl")
+    suite = tmp_path / "mine.py"
+    suite.write_text(
+        "from pebench import Suite\n"
+        f"SUITE = Suite('mine', 'Why?', {TASKS}, ['add', 'concat', 'rope'], 2, 'smoke', regime='width')\n"
+    )
+    code = (
+        "import sys; from pebench.cli import main; "
+        f"assert main(['report', {str(tmp_path)!r} + '/all.jsonl', '--suite', {str(suite)!r}, "
+        f"'--output', {str(tmp_path)!r} + '/page']) == 0; print('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.endswith("False\n")
