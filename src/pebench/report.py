@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pebench.config import REFERENCE_ENCODING
 from pebench.origin import assignments, commands, provenance, warnings
 from pebench.records import Record
+from pebench.references import cited
 from pebench.stats import Estimate
 from pebench.tables import REGIME_TEXT, Table, build_tables
 from pebench.tasks import Task
@@ -98,6 +99,7 @@ def _section(table: Table) -> str:
         f"Weights chosen by: {best} {table.task.select[0]}",
         f"Splits: {table.task.splits}",
         *_origin(table),
+        cited(table),
     ]
     parts = [f"## {_title(table)}", f"{table.task.summary}.", grid, _selection(table)]
     parts += [_bullets(f"**{text}**" for text in warnings(table)), _bullets(_absent(table, code="`"))]

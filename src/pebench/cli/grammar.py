@@ -80,6 +80,12 @@ def parser() -> argparse.ArgumentParser:
         "--allow-unmatched", action="store_true", help="show, with a mark, tables whose rows break their regime"
     )
     report.set_defaults(action=_later("inspection", "report_command"))
+
+    cite = verbs.add_parser("cite", help="BibTeX of what results stand on: encodings, data sets, pebench itself")
+    cite.add_argument(
+        "names", nargs="*", metavar="NAME", help="encodings, tasks or suites; without a name, pebench itself"
+    )
+    cite.set_defaults(action=_later("inspection", "cite_command"))
     return top
 
 

@@ -1,4 +1,4 @@
-"""The verbs that look at records, and change none: list, status, show, compare, merge, report."""
+"""The verbs that look at records, and change none: list, status, show, compare, merge, report, cite."""
 
 import argparse
 import sys
@@ -137,4 +137,12 @@ def report_command(options: argparse.Namespace) -> int:
             f"{len(records)} runs in {str(options.source)!r} select settings, but none has been tested yet."
         )
     sys.stdout.write(formats[options.format](records, options.allow_unmatched))
+    return 0
+
+
+def cite_command(options: argparse.Namespace) -> int:
+    """``pebench cite``."""
+    from pebench.references import OWN, bibtex
+
+    sys.stdout.write(bibtex(options.names or [OWN]))
     return 0

@@ -42,6 +42,7 @@ class ConcatQkEncoding(PositionalEncoding):
                 [0.5403, 1.0000]])
     """
 
+    cite = ("ke2021rethinking",)
     size = "2 * num_layers * d_model * d_model"
 
     def __init__(self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0) -> None:

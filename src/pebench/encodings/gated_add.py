@@ -37,6 +37,7 @@ class GatedAddEncoding(AddEncoding):
         tensor([[[0.0000, 2.1213]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "1"
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:

@@ -37,6 +37,7 @@ class AddProjEncoding(PositionalEncoding):
         tensor([[[1.4142, 1.4142, 1.4142, 1.4142]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "d_model * d_model"
 
     def __init__(
@@ -97,6 +98,7 @@ class ConcatProjEncoding(AddProjEncoding):
         tensor([[[3.4142, 3.4142]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "2 * d_model * d_model"
 
     def __init__(
