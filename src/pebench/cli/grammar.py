@@ -87,6 +87,13 @@ def parser() -> argparse.ArgumentParser:
     )
     cite.set_defaults(action=_later("inspection", "cite_command"))
     _plot(verbs)
+
+    board = verbs.add_parser("tensorboard", help="curves, bands over seeds, and a row per run, in a browser")
+    board.add_argument("out", type=Path, metavar="DIR", help="an output folder")
+    board.add_argument("--port", type=int, default=6006, metavar="N", help="default: 6006; 0 takes any that is free")
+    board.add_argument("--host", default="127.0.0.1", metavar="H", help="default: 127.0.0.1, this machine alone")
+    board.add_argument("--public", action="store_true", help="allow a host by which other machines get in")
+    board.set_defaults(action=_later("serving", "tensorboard_command"))
     return top
 
 
