@@ -64,6 +64,17 @@ def shown(tag: str, folder: Path) -> dict[int, float]:
     return {point.step: point.value for point in points}
 
 
+def test_what_was_logged_after_the_checkpoint_is_not_shown_twice(tmp_path: Path) -> None:
+    def die(step: int, _: object) -> None:
+        if step == 16:  # the checkpoint is that of step 10
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(DIGITS, options(tmp_path), die)
+    run(DIGITS, options(tmp_path))
+    assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
+
+
 def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], tmp_path: Path) -> None:
     steps: list[int] = []
     with pytest.raises(InterruptedRunError, match="evaluating"):
