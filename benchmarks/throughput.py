@@ -37,6 +37,7 @@ from pebench import environment
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
 from pebench.config import Options, RunConfig, TrainConfig
 from pebench.data.batches import Batches, Rows, Windows
+from pebench.events import RunLogger
 from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule
 from pebench.runner import best_checkpoint, count, make_trainer
@@ -402,7 +403,7 @@ def time_pebench(
     with tempfile.TemporaryDirectory() as name:
         best, curve = best_checkpoint(config, Path(name)), Curve(lambda step, metrics: None)
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
-        trainer = make_trainer(config, Options(Path(name), device=device.type), Path(name), callbacks)
+        trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)
         trainer.fit(module, DataLoader(data, sampler=batches, batch_size=None), validation)
     return clock.seconds / work.steps

@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parent / "golden" / "report.md"
 BUDGET = Budget(ModelConfig(), DataConfig(patch_size=4), TrainConfig())
 SHAPES = Task(
     name="vit-shapes", summary="Shapes of few pixels", module="", data="", splits="by index",
-    metric="accuracy", higher_is_better=True, unit="images", citation="none", budgets={"core": BUDGET},
+    metric="accuracy", higher_is_better=True, unit="images", cite=("pebench",), budgets={"core": BUDGET},
 )  # fmt: skip
 RHYMES = replace(
     SHAPES, name="lm-rhymes", summary="Rhymes", metric="bits_per_byte", higher_is_better=False, unit="windows"

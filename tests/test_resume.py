@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pebench.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.config import Options, RunConfig
@@ -52,6 +53,26 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
     record, expected = run(config, options(tmp_path)), undisturbed[config.task]
     assert record.metrics == expected.metrics
     assert record.curve == expected.curve
+    for name in (name for name in record.metrics if name.startswith("val/")):
+        assert shown(name, tmp_path / config.directory) == pytest.approx({p["step"]: p[name] for p in record.curve})
+
+
+def shown(tag: str, folder: Path) -> dict[int, float]:
+    """The points that TensorBoard has of a run, by step; no step has two."""
+    points = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload().Scalars(tag)
+    assert len({point.step for point in points}) == len(points)
+    return {point.step: point.value for point in points}
+
+
+def test_what_was_logged_after_the_checkpoint_is_not_shown_twice(tmp_path: Path) -> None:
+    def die(step: int, _: object) -> None:
+        if step == 16:  # the checkpoint is that of step 10
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        run(DIGITS, options(tmp_path), die)
+    run(DIGITS, options(tmp_path))
+    assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
 
 
 def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], tmp_path: Path) -> None:

@@ -351,7 +351,7 @@ def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:
 
 def test_success_leaves_no_checkpoints(folder: Path) -> None:
     assert not (folder / "checkpoints").exists()
-    assert {path.name.split(".")[0] for path in folder.iterdir()} == {"record", "events", "hparams"}
+    assert {path.name.split(".")[0] for path in folder.iterdir()} == {"record", "events"}
 
 
 def test_a_run_over_an_unfinished_one_leaves_the_files_of_one_run(tmp_path: Path) -> None:
@@ -363,9 +363,9 @@ def test_a_run_over_an_unfinished_one_leaves_the_files_of_one_run(tmp_path: Path
     (folder / "checkpoints" / "best.ckpt").write_bytes(b"half")
     (folder / ".record-half").write_bytes(b"{")
     run(config, options(tmp_path))
-    assert len(event_files(folder)) == files
+    assert len(event_files(folder)) == files == 1
     assert not [*folder.glob(".record-*"), *folder.glob("checkpoints")]
-    points = Counter((tag, point.step) for tag, point in scalars(folder) if tag != "epoch")
+    points = Counter((tag, point.step) for tag, point in scalars(folder))
     assert set(points.values()) == {1}
 
 
@@ -377,15 +377,24 @@ def scalars(folder: Path) -> list[tuple[str, Any]]:
 def test_tensorboard_shows_the_curve_of_the_record(record: Record, events: EventAccumulator) -> None:
     for name in (name for name in record.metrics if name.startswith("val/")):
         points = events.Scalars(name)
-        assert [point.step for point in points] == [point["step"] - 1 for point in record.curve]  # Lightning's count
+        assert [point.step for point in points] == [point["step"] for point in record.curve]
         assert [point.value for point in points] == pytest.approx([point[name] for point in record.curve], rel=1e-6)
 
 
-def test_tensorboard_shows_the_test_metrics_of_the_record(record: Record, events: EventAccumulator) -> None:
-    for name in (name for name in record.metrics if name.startswith("test/")):
-        values = [point.value for point in events.Scalars(name)]
-        assert values == pytest.approx([record.metrics[name]] * len(values), rel=1e-6)
-        assert values
+def test_tensorboard_shows_the_outcome_of_the_record_once(record: Record, events: EventAccumulator) -> None:
+    for name, value in record.metrics.items():
+        if name != "best_step":
+            (point,) = events.Scalars(name.replace("val/", "best/"))
+            assert point.value == pytest.approx(value, rel=1e-6)
+            assert point.step == (record.metrics["best_step"] if name.startswith("val/") else record.curve[-1]["step"])
+
+
+def test_a_run_leaves_one_event_file_with_a_picture_of_what_it_has_learnt(
+    folder: Path, events: EventAccumulator
+) -> None:
+    assert len(event_files(folder)) == 1
+    (picture,) = events.Images("encoding")
+    assert (picture.width, picture.height) == (720, 360)
 
 
 def test_tensorboard_has_one_row_of_hyperparameters(record: Record, folder: Path) -> None:

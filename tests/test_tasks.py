@@ -71,7 +71,7 @@ def test_a_card_is_complete(task):
     card = TASKS[task]
     assert card.name == task
     assert re.fullmatch(r"(vit|text|lm)-[a-z0-9]+", task)
-    for text in (card.summary, card.splits, card.citation, card.unit):
+    for text in (card.summary, card.splits, card.unit):
         assert text.strip() == text != ""
         assert "\n" not in text
     assert "validation" in card.splits

@@ -13,7 +13,9 @@ from typing import Any
 
 from pebench.errors import UserError
 
-DECLARED = ("axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "size")
+DECLARED = (
+    "axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "size", "cite",
+)  # fmt: skip
 """Attributes of `pebench.PositionalEncoding` that a card holds, as literals in the body of the class."""
 
 HOOKS = {"embed": "input", "residual": "residual stream", "query_key": "queries, keys", "bias": "logits"}

@@ -7,6 +7,7 @@ from pebench.config import REFERENCE_ENCODING
 from pebench.grids import WORDS, Grid, costs, group_title, margin_text, results, side_by_side, standings, sweep, title
 from pebench.origin import commands, provenance, warnings
 from pebench.page import Absence, Page, shortened
+from pebench.references import cited
 from pebench.stats import MIN_PAIRS
 from pebench.tables import REGIME_TEXT, Table
 
@@ -189,6 +190,7 @@ def table_facts(table: Table) -> dict[str, str]:
         **({"Plug-ins": found["plug-ins"]} if "plug-ins" in found else {}),
         "Device": f"{machine}, attention {found['attention']}",
         "Total wall time": f"{seconds // 3600} h {seconds // 60 % 60:02d} min {seconds % 60:02d} s",
+        "Cite": cited(table),
     }
 
 

@@ -26,12 +26,12 @@ from pebench.tasks import find_task
 
 import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
 from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
-from lightning.pytorch.loggers import TensorBoardLogger  # isort: skip
 from lightning.fabric.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]  # isort: skip
 
 from pebench.callbacks import (  # isort: skip
     Curve, DurableCheckpointIO, FiniteLoss, LastValidation, Resumable, StepSeed, Stopwatch,
 )  # fmt: skip
+from pebench.events import RunLogger, log_outcome  # isort: skip
 
 NOT_NEWS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -105,7 +105,8 @@ def run(
         module.trunk.compile()
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
     callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, Resumable(last, stop)]
-    trainer = make_trainer(config, options, folder, callbacks, step)
+    logger = RunLogger(folder, step)
+    trainer = make_trainer(config, options, logger, callbacks)
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
     if config.stage == "test":  # a run that selects a setting never sees the test split
@@ -129,8 +130,8 @@ def run(
         started=started.isoformat(timespec="seconds"),
     )
     if trainer.is_global_zero:
+        log_outcome(logger, record, module.trunk.encoding)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-        log_hyperparameters(trainer.logger, record)
         write_record(record, options.out)
     return record
 
@@ -170,17 +171,14 @@ def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
     )
 
 
-def make_trainer(
-    config: RunConfig, options: Options, folder: Path, callbacks: list[Any], step: int = 0
-) -> lightning.Trainer:
+def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbacks: list[Any]) -> lightning.Trainer:
     """A Lightning Trainer for one run, silent but for TensorBoard.
 
     Args:
         config: Of the run.
         options: Where and on what.
-        folder: Of the run.
+        logger: Of the run.
         callbacks: To watch it.
-        step: That it resumes from; TensorBoard forgets what came later.
     """
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message in NOT_NEWS:
@@ -198,7 +196,7 @@ def make_trainer(
         gradient_clip_val=train.clip,
         log_every_n_steps=min(50, max(1, train.max_steps // 10)),
         num_sanity_val_steps=0,
-        logger=TensorBoardLogger(folder, name="", version="", default_hp_metric=False, purge_step=step or None),
+        logger=logger,
         plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
         use_distributed_sampler=False,  # the data deals out its own batches
         callbacks=callbacks,
@@ -259,16 +257,3 @@ def attention_kernel(config: RunConfig, device: torch.device, learned_bias: bool
     dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
     bias = torch.empty(0, requires_grad=True) if learned_bias else None
     return transformer.attention_kernel(torch.empty(0, dtype=dtype, device=device), bias)
-
-
-def log_hyperparameters(logger: Any, record: Record) -> None:
-    """One row of TensorBoard's HParams tab; logged once and last, or the row is wrong."""
-    config = record.config
-    values = {
-        "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
-        **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
-        **{f"model.{name}": value for name, value in vars(config.model).items() if value is not None},
-        **{f"train.{name}": value for name, value in vars(config.train).items()},
-    }  # fmt: skip
-    logger.log_hyperparams(values, {name: value for name, value in record.metrics.items() if name.startswith("test/")})
-    logger.finalize("success")

@@ -92,7 +92,42 @@ def parser() -> argparse.ArgumentParser:
         "--allow-unmatched", action="store_true", help="show, with a mark, tables whose rows break their regime"
     )
     report.set_defaults(action=_later("inspection", "report_command"))
+
+    cite = verbs.add_parser("cite", help="BibTeX of what results stand on: encodings, data sets, pebench itself")
+    cite.add_argument(
+        "names", nargs="*", metavar="NAME", help="encodings, tasks or suites; without a name, pebench itself"
+    )
+    cite.set_defaults(action=_later("inspection", "cite_command"))
+    _plot(verbs)
+
+    board = verbs.add_parser("tensorboard", help="curves, bands over seeds, and a row per run, in a browser")
+    board.add_argument("out", type=Path, metavar="DIR", help="an output folder")
+    board.add_argument("--port", type=int, default=6006, metavar="N", help="default: 6006; 0 takes any that is free")
+    board.add_argument("--host", default="127.0.0.1", metavar="H", help="default: 127.0.0.1, this machine alone")
+    board.add_argument("--public", action="store_true", help="allow a host by which other machines get in")
+    board.set_defaults(action=_later("serving", "tensorboard_command"))
     return top
+
+
+def _plot(verbs: Any) -> None:
+    plot = verbs.add_parser(
+        "plot-encoding", help="draw an encoding: what it tells, and how alike positions are by their distance",
+        description="Draw what an encoding tells the input, the residual stream or the attention logits of a model, "
+        "and how alike positions become by their distance; on a grid, each patch and the one in the middle.",
+    )  # fmt: skip
+    plot.set_defaults(action=_later("plotting", "plot_command"))
+    plot.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
+    plot.add_argument("--output", type=Path, metavar="FILE", help=".svg, .png or .pdf (default: NAME.svg)")
+    plot.add_argument("--length", type=int, default=100, metavar="L", help="positions, or patches (default: 100)")
+    plot.add_argument("--grid", action="store_true", help="a square of patches, not a text")
+    plot.add_argument("--causal", action="store_true", help="no token sees its future")
+    plot.add_argument("--d-model", type=int, default=128, metavar="D", help="width of the model (default: 128)")
+    plot.add_argument("--heads", type=int, default=4, metavar="H", help="attention heads (default: 4)")
+    plot.add_argument("--seed", type=int, default=0, metavar="S", help="of trained parameters, which are as they start")
+    plot.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE", dest="settings",
+        help="an option of the encoding (repeatable)",
+    )  # fmt: skip
 
 
 RUN_HELP = (

@@ -1,4 +1,4 @@
-"""The verbs that look at records, and change none: list, status, show, compare, merge, report."""
+"""The verbs that look at records, and change none: list, status, show, compare, merge, report, cite."""
 
 import argparse
 import sys
@@ -150,4 +150,12 @@ def report_command(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{path}\n" for path in publish(page, records, options.output, options.source))
     else:
         sys.stdout.write(formats[name](page))
+    return 0
+
+
+def cite_command(options: argparse.Namespace) -> int:
+    """``pebench cite``."""
+    from pebench.references import OWN, bibtex
+
+    sys.stdout.write(bibtex(options.names or [OWN]))
     return 0

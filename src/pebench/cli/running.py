@@ -213,7 +213,7 @@ def finish(
 
     terminal(records.values(), console)
     out = options.out
-    say(console, f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: tensorboard --logdir {out}")
+    say(console, f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
     return 0 if all(config.key in records and records[config.key].ok for config in plan) else EXIT_FAILED
 
 

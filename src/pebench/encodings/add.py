@@ -1,5 +1,7 @@
 """Add: the sinusoid of the original transformer, summed onto the input."""
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
@@ -36,6 +38,8 @@ class AddEncoding(PositionalEncoding):
         tensor([[[0.0000, 1.4142],
                  [1.1900, 0.7641]]])
     """
+
+    cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)

@@ -38,6 +38,7 @@ class AlibiEncoding(PositionalEncoding):
         tensor([-0.1250, -0.0625, -0.0000])
     """
 
+    cite = ("press2022train", "fuller2023croma")
     relative = True
     isotropic = True
     mirror_blind = True

@@ -37,6 +37,7 @@ class AxialLearnedEncoding(PositionalEncoding):
         32
     """
 
+    cite = ("ho2019axial", "dehghani2023patch")
     beyond = "refuses"
     size = "sum(extent) * d_model"
 

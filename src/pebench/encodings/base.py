@@ -87,6 +87,7 @@ class PositionalEncoding(nn.Module):
         size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
             ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``, with ``sum``, ``prod``, ``min``,
             ``max`` and ``range``.
+        cite: Keys of what to cite for it, in pebench's ``references.bib``.
     """
 
     name: ClassVar[str]
@@ -101,6 +102,7 @@ class PositionalEncoding(nn.Module):
     idle: tuple[str, ...] = ()
     beyond: str = "goes on"
     size: ClassVar[str] = "0"
+    cite: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__()

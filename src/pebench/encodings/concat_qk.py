@@ -43,6 +43,7 @@ class ConcatQkEncoding(TableEncoding):
                 [0.5403, 1.0000]])
     """
 
+    cite = ("ke2021rethinking",)
     size = "2 * num_layers * d_model * d_model"
 
     def __init__(

@@ -41,6 +41,8 @@ class ConcatWideEncoding(ConcatEncoding):
         tensor([[[1.0000, 1.0000, 1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
+    cite = ("hallam2026fusion", "vaswani2017attention")
+
     def __init__(
         self,
         spec: EncodingSpec,

@@ -40,6 +40,7 @@ class CopeEncoding(PositionalEncoding):
         tensor([1.5000, 1.0000, 0.5000])
     """
 
+    cite = ("golovneva2024contextual",)
     axes = (1,)
     causal_only = True
     contextual = True

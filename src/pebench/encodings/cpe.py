@@ -39,6 +39,7 @@ class CpeEncoding(PositionalEncoding):
         tensor([ 3., 15., 23.])
     """
 
+    cite = ("chu2023conditional",)
     relative = True
     size = "(3 ** num_axes + 1) * d_model"
 

@@ -46,6 +46,7 @@ class DebertaEncoding(PositionalEncoding):
                 [13.0000, 22.0000]])
     """
 
+    cite = ("he2021deberta",)
     axes = (1,)
     relative = True
     size = "2 * max_len * d_model + 2 * num_layers * d_model * d_model"

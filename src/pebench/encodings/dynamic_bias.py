@@ -41,6 +41,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         torch.Size([1, 1, 3, 3])
     """
 
+    cite = ("wang2022crossformer",)
     relative = True
     idle = ("network.6.bias",)
     size = (

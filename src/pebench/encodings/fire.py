@@ -44,6 +44,7 @@ class FireEncoding(PositionalEncoding):
         tensor([1.0000, 0.8271, 0.0000])
     """
 
+    cite = ("li2024functional",)
     idle = ("second.bias",)
     size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
 

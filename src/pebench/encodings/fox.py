@@ -40,6 +40,7 @@ class FoxEncoding(PositionalEncoding):
         tensor([-1.3863, -0.6931,  0.0000])
     """
 
+    cite = ("lin2025forgetting",)
     axes = (1,)
     causal_only = True
     contextual = True

@@ -38,6 +38,7 @@ class GatedAddEncoding(TableEncoding):
         tensor([[[0.0000, 2.1213]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "1"
 
     def __init__(

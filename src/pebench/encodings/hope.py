@@ -39,6 +39,8 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
         tensor([1.0000, 0.1000, 0.0000, 0.0000], dtype=torch.float64)
     """
 
+    cite = ("chen2024hope",)
+
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Those of ``rope``, the slow ones 0; the fastest stays, lest a short axis tell nothing."""
         usual = super().frequencies(axis, length)

@@ -37,6 +37,8 @@ class InterpolatedEncoding(Wrapper):
         [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
     """
 
+    cite = ("chen2023extending",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "rope") -> None:
         super().__init__(spec, of)
         if self.inner.beyond == "refuses":

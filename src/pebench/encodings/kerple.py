@@ -35,6 +35,7 @@ class KerpleLogEncoding(PositionalEncoding):
         tensor([-1.0986, -0.6931, -0.0000], grad_fn=<SelectBackward0>)
     """
 
+    cite = ("chi2022kerple",)
     relative = True
     isotropic = True
     mirror_blind = True

@@ -47,6 +47,7 @@ class LearnableFourierEncoding(PositionalEncoding):
         tensor([[[0.5376, 1.0752]]])
     """
 
+    cite = ("li2021learnable",)
     size = "d_model // 2 * num_axes + 32 * d_model + 32 + 32 * d_model + d_model"
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, gamma: float = 10.0, ratio: float = 1.0) -> None:

@@ -43,6 +43,7 @@ class LearnedEncoding(PositionalEncoding):
         tensor([0, 7])
     """
 
+    cite = ("gehring2017convolutional", "dosovitskiy2021image")
     beyond = "refuses"
     size = "max_len * d_model"
 

@@ -45,6 +45,7 @@ class LieRotaryEncoding(PositionalEncoding):
         tensor([[[[-0.3012,  1.3818]]]])
     """
 
+    cite = ("ostmeier2025liere",)
     size = "num_axes * head_dim * (max(n for n in range(2, min(8, head_dim) + 1) if head_dim % n == 0) - 1) // 2"
 
     def __init__(self, spec: EncodingSpec, *, block: int | None = None) -> None:

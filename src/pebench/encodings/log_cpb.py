@@ -40,6 +40,7 @@ class LogCpbEncoding(PositionalEncoding):
         tensor([-1.0000, -0.9358, -0.3333,  0.0000,  0.3333,  0.9358,  1.0000])
     """
 
+    cite = ("liu2022swin",)
     relative = True
     size = "num_layers * 512 * (num_axes + 1 + num_heads)"
 

@@ -35,6 +35,8 @@ class MultiplyEncoding(PositionalEncoding):
         tensor([[[1.1900, 0.7641]]])
     """
 
+    cite = ("pebench",)
+
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'multiply'")

@@ -20,6 +20,7 @@ class NoEncoding(PositionalEncoding):
         8.0
     """
 
+    cite = ("haviv2022transformer", "kazemnejad2023impact")
     relative = True
     isotropic = True
     mirror_blind = True

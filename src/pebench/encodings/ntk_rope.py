@@ -1,5 +1,7 @@
 """NTK-aware RoPE: the base grows with the text, so that slow rotations stretch and fast ones stay."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -39,6 +41,8 @@ class NtkRotaryEncoding(RotaryEncoding):
         >>> NtkRotaryEncoding(spec).frequencies(axis=0, length=16) / RotaryEncoding(spec).frequencies(0, 16)
         tensor([1.0000, 0.7937, 0.6300, 0.5000], dtype=torch.float64)
     """
+
+    cite: ClassVar[tuple[str, ...]] = ("bloc972023ntk", "peng2024yarn")
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, factor: float | None = None) -> None:
         super().__init__(spec, theta=theta)

@@ -34,6 +34,8 @@ class TruncatedRotaryEncoding(RotaryEncoding):
         tensor([1.0000, 0.1000, 0.0100, 0.0000], dtype=torch.float64)
     """
 
+    cite = ("barbero2025round",)
+
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, p: float = 0.75) -> None:
         super().__init__(spec, theta=theta)
         if not 0 < p <= 1:

@@ -39,6 +39,8 @@ class PartialRotaryEncoding(RotaryEncoding):
                     1.0000]]]])
     """
 
+    cite = ("black2022gptneox",)
+
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
         super().__init__(spec, theta=theta)
         if not 0 < fraction <= 1:

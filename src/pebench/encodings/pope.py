@@ -45,6 +45,7 @@ class PolarEncoding(PositionalEncoding):
         tensor([0.5403, 1.0000])
     """
 
+    cite = ("gopalakrishnan2025decoupling",)
     axes = (1,)
     relative = True
     size = "num_heads * head_dim"

@@ -35,6 +35,7 @@ class PositionMatrixEncoding(PositionalEncoding):
         tensor([[[7., 3.]]])
     """
 
+    cite = ("pebench",)
     beyond = "refuses"
     size = "2 * 4 * max_len * d_model"
 

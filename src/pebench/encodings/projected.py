@@ -38,6 +38,7 @@ class AddProjEncoding(TableEncoding):
         tensor([[[1.4142, 1.4142, 1.4142, 1.4142]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "d_model * d_model"
 
     def __init__(
@@ -100,6 +101,7 @@ class ConcatProjEncoding(AddProjEncoding):
         tensor([[[3.4142, 3.4142]]])
     """
 
+    cite = ("hallam2026fusion",)
     size = "2 * d_model * d_model"
 
     def __init__(

@@ -36,6 +36,7 @@ class RandomEncoding(PositionalEncoding):
         tensor([[[-1.1258, -1.1524]]])
     """
 
+    cite = ("pebench",)
     beyond = "refuses"
     table: Tensor
 

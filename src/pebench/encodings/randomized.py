@@ -45,6 +45,8 @@ class RandomizedEncoding(RandomWrapper):
         [0.0, 4.0, 7.0, 10.0]
     """
 
+    cite = ("ruoss2023randomized",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4) -> None:
         if times < 1:
             raise ValueError(f"times of encoding 'randomized' must be 1 or more, got {times}")

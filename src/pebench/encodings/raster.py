@@ -37,6 +37,8 @@ class RasterEncoding(Wrapper):
         [4.0, 11.0]
     """
 
+    cite = ("dosovitskiy2021image",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "add") -> None:
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))
         if type(self.inner).place is not PositionalEncoding.place:

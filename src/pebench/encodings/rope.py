@@ -1,6 +1,6 @@
 """RoPE: rotate queries and keys by an angle proportional to their position."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -45,6 +45,7 @@ class RotaryEncoding(PositionalEncoding):
         tensor([[[[-0.3012,  0.9900,  1.3818,  1.0099]]]])
     """
 
+    cite: ClassVar[tuple[str, ...]] = ("su2024roformer", "heo2024rotary")
     relative = True
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:

@@ -42,6 +42,7 @@ class RopeMixedEncoding(PositionalEncoding):
         tensor([[[[-1.3254,  0.1032,  0.4932, -1.4104]]]])
     """
 
+    cite = ("heo2024rotary",)
     axes = (2,)
     relative = True
     size = "num_layers * num_heads * head_dim"

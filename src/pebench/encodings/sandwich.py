@@ -37,6 +37,7 @@ class SandwichEncoding(PositionalEncoding):
         tensor([-0.3540, -0.1770])
     """
 
+    cite = ("chi2023dissecting",)
     axes = (1,)
     relative = True
     isotropic = True

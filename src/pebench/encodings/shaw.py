@@ -43,6 +43,7 @@ class ShawEncoding(PositionalEncoding):
                 [-2., -2.,  0.]])
     """
 
+    cite = ("shaw2018self",)
     relative = True
     size = "num_layers * num_axes * (2 * 16 + 1) * head_dim"
 

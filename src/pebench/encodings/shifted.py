@@ -39,6 +39,8 @@ class ShiftedEncoding(RandomWrapper):
         True
     """
 
+    cite = ("kiyono2021shape",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "add", most: int | None = None) -> None:
         if most is not None and most < 0:
             raise ValueError(f"most of encoding 'shifted' must be 0 or more, got {most}")

@@ -38,6 +38,8 @@ class SomeHeadsEncoding(Wrapper):
         tensor([-0.0625,  0.0000])
     """
 
+    cite = ("pebench",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", heads: int | None = None) -> None:
         super().__init__(spec, of)
         self.refuse_input()

@@ -39,6 +39,8 @@ class SomeLayersEncoding(Wrapper):
         [False, True, False, True]
     """
 
+    cite = ("yang2025rope",)
+
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 4, but: bool = True) -> None:
         chosen = [n for n in range(spec.num_layers) if every > 0 and ((n + 1) % every == 0) != but]
         if not chosen:

@@ -36,6 +36,7 @@ class StackedEncoding(PositionalEncoding):
         tensor([[[0.0000, 4.2426]]])
     """
 
+    cite = ("heo2024rotary",)
     wraps = True
 
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:

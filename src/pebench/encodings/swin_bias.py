@@ -39,6 +39,7 @@ class SwinBiasEncoding(PositionalEncoding):
                 [0., 2.]])
     """
 
+    cite = ("liu2021swin",)
     relative = True
     beyond = "refuses"
     size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"

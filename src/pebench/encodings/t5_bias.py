@@ -43,6 +43,7 @@ class T5BiasEncoding(PositionalEncoding):
         [7, 7, 6, 4, 3, 1, 0, 0]
     """
 
+    cite = ("raffel2020exploring",)
     relative = True
     size = "32 * num_heads * num_axes"
 

@@ -45,6 +45,7 @@ class TransformerXlEncoding(PositionalEncoding):
         tensor([0.5403, 1.0000])
     """
 
+    cite = ("dai2019transformerxl",)
     axes = (1,)
     relative = True
     size = "num_layers * (d_model * d_model + 2 * d_model)"

@@ -45,6 +45,7 @@ class TupeEncoding(PositionalEncoding):
                 [-1.4140,  1.4140]])
     """
 
+    cite = ("ke2021rethinking",)
     beyond = "refuses"
     size = "max_len * d_model + 2 * d_model * d_model"
 

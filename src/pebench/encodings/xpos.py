@@ -46,6 +46,7 @@ class XposEncoding(RotaryEncoding):
         0.2857
     """
 
+    cite = ("sun2023length",)
     axes = (1,)
     causal_only = True
 

@@ -46,6 +46,8 @@ class YarnEncoding(NtkRotaryEncoding):
         tensor([1.0000, 0.8125, 0.6250, 0.4375, 0.2500], dtype=torch.float64)
     """
 
+    cite = ("peng2024yarn",)
+
     def __init__(
         self,
         spec: EncodingSpec,

@@ -34,7 +34,7 @@ class Task:
         higher_is_better: The direction of the headline metric.
         select: The validation metric that chooses the weights to be tested (and its direction).
         unit: What throughput counts.
-        citation: What to cite for the data.
+        cite: What to cite for the data: keys of `references.bib`.
         budgets: By tier.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
         prepared_by: The data settings that the prepared tensors depend on.
@@ -50,7 +50,7 @@ class Task:
     metric: str
     higher_is_better: bool
     unit: str
-    citation: str
+    cite: tuple[str, ...]
     budgets: Mapping[str, Budget] = field(repr=False)
     source: sources.Source | None = None
     prepared_by: tuple[str, ...] = ()

@@ -21,7 +21,7 @@ TASKS = (
         summary="Sentences of a small grammar with agreement across clauses (embedded)",
         data="pebench.data.language:Grammar",
         splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
-        citation="pebench",
+        cite=("pebench",),
         budgets=with_smoke(
             quick=Budget(
                 ModelConfig(d_model=32, num_layers=2, num_heads=2),
@@ -36,7 +36,7 @@ TASKS = (
         data="pebench.data.language:Shakespeare",
         source=sources.SHAKESPEARE,
         splits="first 90 % of the characters train, next 5 % validation, last 5 % test",
-        citation="A. Karpathy, char-rnn, 2015",
+        cite=("karpathy2015charrnn",),
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=128, num_layers=4, num_heads=4),
@@ -56,7 +56,7 @@ TASKS = (
         data="pebench.data.language:WikiText2",
         source=sources.WIKITEXT2,
         splits="the published train, validation and test splits",
-        citation="S. Merity et al., Pointer Sentinel Mixture Models, https://arxiv.org/abs/1609.07843",
+        cite=("merity2017pointer",),
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=96, num_layers=4, num_heads=3),

@@ -38,7 +38,7 @@ TASKS = (
         data="pebench.data.text:Order",
         num_classes=3,
         splits="different texts of one generator, dealt out at random: 8,000 train, 1,000 validation, 2,000 test",
-        citation="pebench",
+        cite=("pebench",),
         budgets=with_smoke(
             quick=Budget(
                 ModelConfig(d_model=64, num_layers=1, num_heads=4),
@@ -54,7 +54,7 @@ TASKS = (
         num_classes=2,
         source=sources.SST2,
         splits="validation is every tenth training example; test is the published validation split (no test labels)",
-        citation="R. Socher et al., EMNLP 2013; A. Wang et al., GLUE, ICLR 2019",
+        cite=("socher2013recursive", "wang2019glue"),
         budgets=_short_texts(max_len=64),
     ),
     _text(
@@ -64,7 +64,7 @@ TASKS = (
         num_classes=2,
         source=sources.IMDB,
         splits=EVERY_TENTH,
-        citation="A. Maas et al., Learning Word Vectors for Sentiment Analysis, ACL 2011",
+        cite=("maas2011learning",),
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=64, num_layers=2, num_heads=2),
@@ -85,7 +85,7 @@ TASKS = (
         num_classes=4,
         source=sources.AG_NEWS,
         splits=EVERY_TENTH,
-        citation="X. Zhang, J. Zhao and Y. LeCun, Character-level Convolutional Networks, NeurIPS 2015",
+        cite=("zhang2015character",),
         budgets=_short_texts(max_len=128),
     ),
 )

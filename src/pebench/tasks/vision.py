@@ -21,7 +21,7 @@ TASKS = (
         image=(1, 8),
         num_classes=10,
         splits="by index modulo 5: 3 is validation, 4 is test, the rest is train",
-        citation="E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998",
+        cite=("alpaydin1998optical",),
         budgets=with_smoke(
             quick=Budget(
                 ModelConfig(d_model=32, num_layers=2, num_heads=2),
@@ -38,7 +38,7 @@ TASKS = (
         num_classes=10,
         source=sources.CIFAR10,
         splits=EVERY_TENTH,
-        citation="A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009",
+        cite=("krizhevsky2009learning",),
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=64, num_layers=4, num_heads=2),

@@ -1,0 +1,81 @@
+"""Curves of several seeds as one band for TensorBoard: per encoding the mean, and the lowest and highest seed."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pebench.origin import assignments
+from pebench.records import Record
+from pebench.tables import Row, Table, build_tables
+
+FOLDER = "over-seeds"
+"""Of an output folder; what is in it is made from the records, anew each time."""
+
+PARTS: dict[str, Callable[[list[float]], float]] = {"mean": fmean, "lowest": min, "highest": max}
+
+
+def write_bands(out: Path, records: Iterable[Record]) -> None:
+    """Write the bands of all tested runs as event files, with a layout that draws one chart for each task and metric.
+
+    Args:
+        out: Their output folder.
+        records: Of it.
+
+    Raises:
+        UserError: For an unknown task, or two different records of one run.
+    """
+    from torch.utils.tensorboard import SummaryWriter
+
+    for file in (out / FOLDER).rglob("events.out.tfevents.*"):
+        file.unlink()
+    layout: dict[str, dict[str, list[Any]]] = {}
+    rows: dict[str, dict[str, dict[int, float]]] = {}
+    for title, table in _titled(build_tables(records, allow_unmatched=True)):
+        for row in table.rows:
+            for name, points in band(row).items():
+                tags = [f"{title}/{name} {part}" for part in PARTS]
+                layout.setdefault(title, {})[name] = ["Margin", tags]
+                folder = re.sub(r"[^\w.,=()+-]+", " ", f"{title}, {row.label}").strip()
+                for place, tag in enumerate(tags):
+                    rows.setdefault(folder, {})[tag] = {step: values[place] for step, values in points.items()}
+    for number, (folder, curves) in enumerate(rows.items()):
+        with SummaryWriter(str(out / FOLDER / folder)) as writer:
+            for tag, curve in curves.items():
+                for step, value in curve.items():
+                    writer.add_scalar(tag, value, step)
+            if number == 0:  # it is for all
+                writer.add_custom_scalars(layout)
+
+
+def band(row: Row) -> dict[str, dict[int, tuple[float, ...]]]:
+    """The curves of one encoding's runs that finished, where all of them have a point.
+
+    Returns:
+        For each metric: step to the mean, lowest and highest value over seeds.
+    """
+    curves = [{int(point["step"]): point for point in record.curve} for record in row.records if record.ok]
+    found: dict[str, dict[int, tuple[float, ...]]] = {}
+    for step in sorted(set.intersection(*map(set, curves))) if curves else ():
+        for name, values in _at(step, curves):
+            found.setdefault(name, {})[step] = tuple(part(values) for part in PARTS.values())
+    return found
+
+
+def _at(step: int, curves: list[dict[int, Mapping[str, float]]]) -> Iterator[tuple[str, list[float]]]:
+    points = [curve[step] for curve in curves]
+    for name in sorted(set.intersection(*map(set, points)) - {"step"}):
+        yield name, [point[name] for point in points]
+
+
+def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:
+    """Tables with names that tell them apart."""
+    seen: Counter[str] = Counter()
+    for table in tables:
+        words = [f"{table.task.name} {table.config.tier}", *assignments(table.settings)]
+        words += [f"{name} selected" for name in table.config.selected]
+        title = ", ".join(words).replace("/", " ")
+        seen[title] += 1
+        yield (title if seen[title] == 1 else f"{title} ({seen[title]})"), table

@@ -1,0 +1,110 @@
+"""What a run leaves for TensorBoard: its curves, its row under HParams, a picture of what its encoding has learnt."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.utilities import rank_zero_only
+
+from pebench.effects import effects
+from pebench.encodings.base import PositionalEncoding
+from pebench.records import Record
+
+LONGEST = 512
+"""Positions that a picture has at most: it takes all pairs of them."""
+
+
+class RunLogger(TensorBoardLogger):
+    """One event file for each attempt at a run, and the steps of its record.
+
+    Args:
+        folder: Of the run.
+        resumed: The step that it resumes from, 0 if it is new; what an earlier attempt logged later is not shown.
+    """
+
+    def __init__(self, folder: Any, resumed: int = 0) -> None:
+        super().__init__(
+            folder, name="", version="", default_hp_metric=False, purge_step=resumed + 1 if resumed else None
+        )
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """Log without the epoch, which says nothing here, and with the steps that are done, as records count them.
+
+        Lightning counts those before the present one in training, and all of them in the test.
+        """
+        told = {name: value for name, value in metrics.items() if name != "epoch"}
+        done = step is None or any(name.startswith("test/") for name in told)
+        super().log_metrics(told, step if done else step + 1)  # type: ignore[operator]
+
+    @rank_zero_only
+    def save(self) -> None:
+        """Have what is logged on the disk; the hyperparameters are in the record."""
+        if self._experiment is not None:
+            self._experiment.flush()
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Go on with the same file after training: a closed one would be followed by another."""
+        self.save()
+        if status != "success":
+            self.close()
+
+    @rank_zero_only
+    def close(self) -> None:
+        """Close the file."""
+        if self._experiment is not None:
+            self._experiment.close()
+
+
+def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding) -> None:
+    """Log what only the end of a run knows, and close its file.
+
+    Args:
+        logger: Of the run.
+        record: Of the run.
+        encoding: With the weights that were tested; it is moved to the CPU.
+    """
+    writer, step = logger.experiment, int(record.metrics["best_step"])
+    for name, value in record.metrics.items():
+        if name.startswith("val/"):
+            writer.add_scalar(name.replace("val/", "best/"), value, step)
+    _log_hyperparameters(writer, record)
+    if record.parameters["encoding"] and encoding.spec.max_len <= LONGEST:
+        try:
+            writer.add_image("encoding", _picture(encoding, record.config.encoding, step), step, dataformats="HWC")
+        except Exception as error:  # a picture is no reason to lose a run
+            warnings.warn(f"the encoding could not be drawn: {type(error).__name__}: {error}", stacklevel=2)
+    logger.close()
+
+
+def _log_hyperparameters(writer: Any, record: Record) -> None:
+    """One row of the HParams tab; a second one, or one before the end, would be wrong.
+
+    Its metrics are scalars that are there already; Lightning's own way would log them once more, at step 0.
+    """
+    from torch.utils.tensorboard.summary import hparams
+
+    config = record.config
+    values = {
+        "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
+        **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
+        **{f"{part}.{name}": value for part in ("model", "train")
+           for name, value in vars(getattr(config, part)).items() if value is not None},
+    }  # fmt: skip
+    metrics = [name.replace("val/", "best/") for name in record.metrics if name != "best_step"]
+    for summary in hparams(values, dict.fromkeys(metrics, 0.0)):  # the values are those of the scalars
+        writer.file_writer.add_summary(summary)
+
+
+def _picture(encoding: PositionalEncoding, name: str, step: int) -> Any:
+    """What the encoding tells by now, as pixels (height, width, 3)."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from pebench.figures.encoding import draw
+
+    canvas = FigureCanvasAgg(draw(effects(encoding.cpu()), name, f"trained for {step} steps"))
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3]

@@ -1,0 +1,88 @@
+"""The picture of an encoding: what it tells, as a heat map, and how alike that makes positions by their distance."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+if TYPE_CHECKING:
+    from pebench.effects import Array, Effect
+
+TITLES = {
+    "input": "Vectors that enter the model",
+    "residual stream": "Vectors in the residual stream",
+    "attention logits": "Attention logits, mean of heads",
+}
+CONTENT = {
+    "no content": "position alone",
+    "equal content": "every token of equal content",
+    "random content": "change of random content",
+}
+
+
+def draw(effects: Sequence["Effect"], title: str, note: str = "") -> Figure:
+    """Draw each effect as a row: the heat map, and the similarity by distance or, on a grid, to the middle patch.
+
+    Args:
+        effects: As `pebench.effects.effects` measures them.
+        title: Names the encoding.
+        note: Said below it in small print.
+    """
+    figure = Figure(figsize=(7.2, 0.7 + 2.9 * len(effects)), layout="constrained")
+    figure.suptitle(title + (f"\n{note}" if note else ""), fontsize="medium")
+    grid = figure.subplots(len(effects), 2, squeeze=False)
+    for effect, (left, right) in zip(effects, grid, strict=True):
+        _heat_map(effect, left)
+        if len(effect.extent) == 1:
+            _by_distance(effect, right)
+        else:
+            _around_centre(effect, right)
+    return figure
+
+
+def _heat_map(effect: "Effect", axes: Axes) -> None:
+    image = _image(effect.values, axes, aspect="auto" if effect.absolute else "equal")
+    what = "position" if len(effect.extent) == 1 else "patch, row by row"
+    axes.set_ylabel(what if effect.absolute else f"query's {what}")
+    axes.set_xlabel("channel" if effect.absolute else f"key's {what}")
+    block = f", block {effect.layer + 1}" if effect.layer else ""
+    axes.set_title(f"{TITLES[effect.on]}{block}:\n{CONTENT[effect.content]}", fontsize="small")
+    axes.figure.colorbar(image, ax=axes)
+
+
+def _by_distance(effect: "Effect", axes: Axes) -> None:
+    distances, (lowest, mean, highest) = effect.by_distance()
+    shown = distances >= 0 if effect.absolute else np.full(len(distances), True)
+    axes.plot(distances[shown], mean[shown], linewidth=1.2, label="mean over pairs of positions")
+    if (highest - lowest).max() > 0.02 * (highest.max() - lowest.min()):
+        axes.fill_between(
+            distances[shown], lowest[shown], highest[shown], alpha=0.25, linewidth=0, label="lowest to highest"
+        )
+        axes.legend(fontsize="x-small", frameon=False)
+    axes.set_xlabel("distance" if effect.absolute else "key's position minus query's")
+    axes.set_title("Cosine similarity by distance" if effect.absolute else "Mean logit by distance", fontsize="small")
+    axes.grid(linewidth=0.4, alpha=0.5)
+
+
+def _around_centre(effect: "Effect", axes: Axes) -> None:
+    image = _image(effect.around_centre(), axes, aspect="equal")
+    row, column = (n // 2 for n in effect.extent)
+    axes.plot(column, row, marker="x", color="black", markersize=5)
+    what = "Cosine similarity to" if effect.absolute else "Logits of"
+    axes.set_title(f"{what} the patch in the middle", fontsize="small")
+    axes.set_xlabel("column")
+    axes.set_ylabel("row")
+    axes.figure.colorbar(image, ax=axes)
+
+
+def _image(values: "Array", axes: Axes, aspect: Literal["auto", "equal"]) -> AxesImage:
+    """An image in colours that have white at 0 where values have both signs."""
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    axes.set_facecolor("0.9")  # where a query cannot look
+    if low < 0 < high:
+        most = max(-low, high)
+        return axes.imshow(values, "RdBu_r", aspect=aspect, vmin=-most, vmax=most, interpolation="nearest")
+    return axes.imshow(values, "viridis", aspect=aspect, interpolation="nearest")

@@ -1,0 +1,266 @@
+"""TensorBoard over a real short suite, asked as a browser asks it: what it shows is what the records say."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from pebench.bands import FOLDER, write_bands
+from pebench.cli import main
+from pebench.records import Record, read_records
+
+WHAT = ["--task", "vit-digits", "--pe", "add", "--pe", "learned", "--seeds", "2", "--tier", "smoke"]
+SETTINGS = ["--set", "train.max_steps=8", "--set", "train.evaluations=2"]
+HOW = ["--executor", "sequential", "--device", "cpu"]
+TITLE = "vit-digits smoke, train.max_steps=8, train.evaluations=2"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs")
+    assert main(["run", *WHAT, *SETTINGS, *HOW, "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def records(out: Path) -> dict[str, Record]:
+    return {record.config.directory: record for record in read_records(out)}
+
+
+class Server:
+    def __init__(self, out: Path) -> None:
+        words = [sys.executable, "-m", "pebench", "tensorboard", str(out), "--port", "0"]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.url = re.search(r"http://\S+/", line)[0]
+
+    def get(self, path: str, **query: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}data/{path}?{urllib.parse.urlencode(query)}", timeout=30) as answer:
+            return json.load(answer)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}data/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def end(self, by: signal.Signals) -> str:
+        self.process.send_signal(by)
+        return self.process.communicate(timeout=30)[1]
+
+    def wait_for(self, runs: int) -> None:
+        end = time.monotonic() + 60
+        while len(self.get("runs")) < runs and time.monotonic() < end:
+            time.sleep(0.2)
+
+    def scalars(self, run: str, tag: str) -> dict[int, float]:
+        points = self.get("plugin/scalars/scalars", run=run, tag=tag)
+        assert len({step for _, step, _ in points}) == len(points)
+        return {step: value for _, step, value in points}
+
+
+@pytest.fixture(scope="module")
+def server(out: Path) -> Iterator[Server]:
+    server = Server(out)
+    server.wait_for(6)
+    yield server
+    server.end(signal.SIGTERM)
+
+
+def test_every_run_and_a_band_for_every_encoding_are_there(server, records):
+    assert set(server.get("runs")) == {*records, *(f"{FOLDER}/{TITLE}, {name}" for name in ("add", "learned"))}
+
+
+def test_the_tabs_are_there_that_have_something_to_show(server):
+    found = server.get("plugins_listing")
+    assert {name for name in ("scalars", "custom_scalars", "images", "hparams") if found[name]["enabled"]} == {
+        "scalars", "custom_scalars", "images", "hparams",
+    }  # fmt: skip
+
+
+def test_every_number_is_that_of_the_record(server, records):
+    tags = server.get("plugin/scalars/tags")
+    for run, record in records.items():
+        metrics = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
+        step, best = record.curve[-1]["step"], metrics.pop("best_step")
+        assert set(tags[run]) == {*metrics, "train/loss", "val/loss", "val/accuracy"}
+        for name, value in metrics.items():
+            expected = {best if name.startswith("best/") else step: pytest.approx(value)}
+            assert server.scalars(run, name) == expected
+        for name in ("train/loss", "val/loss", "val/accuracy"):
+            found = server.scalars(run, name)
+            assert {p["step"]: found[p["step"]] for p in record.curve} == pytest.approx(
+                {p["step"]: p[name] for p in record.curve}
+            )
+
+
+def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records):
+    answer = server.post("plugin/hparams/session_groups", {
+        "experimentName": "", "allowedStatuses": ["STATUS_SUCCESS"], "colParams": [], "startIndex": 0, "sliceSize": 99,
+    })  # fmt: skip
+    rows = {row["name"]: row for row in answer["sessionGroups"]}
+    assert set(rows) == set(records)
+    for run, record in records.items():
+        values = rows[run]["hparams"]
+        assert values["encoding"] == record.config.encoding
+        assert values["seed"] == str(record.config.seed)
+        assert values["train.learning_rate"] == record.config.train.learning_rate
+        metrics = {value["name"]["tag"]: value["value"] for value in rows[run]["metricValues"]}
+        expected = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
+        assert metrics == pytest.approx({name: value for name, value in expected.items() if name != "best_step"})
+
+
+def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):
+    (category,) = server.get("plugin/custom_scalars/layout")["category"]
+    assert category["title"] == TITLE
+    assert {chart["title"] for chart in category["chart"]} == {"train/loss", "val/loss", "val/accuracy"}
+    for chart in category["chart"]:
+        (series,) = chart["margin"]["series"]
+        for encoding in ("add", "learned"):
+            curves = [record.curve for record in records.values() if record.config.encoding == encoding]
+            seeds = [[point[chart["title"]] for point in points] for points in zip(*curves, strict=True)]
+            for tag, part in (("value", fmean), ("lower", min), ("upper", max)):
+                found = server.scalars(f"{FOLDER}/{TITLE}, {encoding}", series[tag])
+                assert [*found] == [point["step"] for point in curves[0]]
+                assert [*found.values()] == pytest.approx([part(values) for values in seeds])
+
+
+def test_a_table_that_is_learnt_has_one_picture(server, records):
+    tags = server.get("plugin/images/tags")
+    assert {run: found["encoding"]["samples"] for run, found in tags.items()} == {
+        run: 1 for run, record in records.items() if record.config.encoding == "learned"
+    }
+    for run in tags:
+        (picture,) = server.get("plugin/images/images", run=run, tag="encoding", sample=0)
+        assert picture["step"] == records[run].metrics["best_step"]
+        with urllib.request.urlopen(f"{server.url}data/plugin/images/individualImage?{picture['query']}") as answer:
+            assert answer.read(8) == b"\x89PNG\r\n\x1a\n"
+
+
+TEXT = """(function text(node) {
+    const inner = node.shadowRoot ? text(node.shadowRoot) : "";
+    return inner + (node.nodeType === 3 ? node.data + " " : [...node.childNodes].map(text).join(""));
+})(document.body)"""
+
+
+class Browser:
+    """Chromium without a window, told what to do by its debugging protocol through two pipes."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        told, self.tell = os.pipe()
+        self.hear, heard = os.pipe()
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
+        places = f"import os, sys; os.dup2({told}, 3); os.dup2({heard}, 4); os.execv(sys.argv[1], sys.argv[1:])"
+        words = [sys.executable, "-c", places, program, *flags, f"--user-data-dir={profile}"]
+        self.process = subprocess.Popen(words, pass_fds=(told, heard), stderr=subprocess.DEVNULL)
+        os.close(told)
+        os.close(heard)
+        self.number, self.left = 0, b""
+
+    def ask(self, method: str, session: str | None = None, **params: Any) -> Any:
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params} | ({"sessionId": session} if session else {})
+        os.write(self.tell, json.dumps(message).encode() + b"\0")
+        while True:
+            text, _, rest = self.left.partition(b"\0")
+            if _:
+                self.left, answer = rest, json.loads(text)
+                if answer.get("id") == self.number:
+                    return answer["result"]
+            elif chunk := os.read(self.hear, 65536):
+                self.left += chunk
+            else:
+                raise EOFError("chromium has ended")
+
+    def text_of(self, url: str, words: list[str]) -> str:
+        """What a page says once it says these words, or after a minute; also what is behind shadow roots."""
+        target = self.ask("Target.createTarget", url=url)["targetId"]
+        session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        text, end = "", time.monotonic() + 60
+        while time.monotonic() < end and not all(word in text for word in words):
+            time.sleep(0.5)
+            text = self.ask("Runtime.evaluate", session, expression=TEXT, returnByValue=True)["result"].get("value", "")
+        return text
+
+    def close(self) -> None:
+        os.close(self.tell)
+        self.process.wait(30)
+        os.close(self.hear)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("tab", "words"),
+    [
+        ("hparams", ["vit-digits/learned/seed1", "model.d_model", "best/loss", "test/accuracy"]),
+        ("custom_scalars", [TITLE, "val/accuracy", "Matches (2)"]),
+        ("images", ["vit-digits/learned/seed0", "encoding"]),
+    ],
+)
+def test_a_browser_shows_it(server, tmp_path, tab, words):
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("needs Chromium")
+    with contextlib.closing(Browser(program, tmp_path)) as browser:
+        text = browser.text_of(f"{server.url}#{tab}", words)
+    assert [word for word in words if word not in text] == []
+
+
+def test_bands_made_twice_are_there_once(out, records, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    write_bands(copy, records.values())
+    first = {path.parent for path in (copy / FOLDER).rglob("events.*")}
+    write_bands(copy, records.values())
+    files = list((copy / FOLDER).rglob("events.*"))
+    assert {path.parent for path in files} == first
+    assert len(files) == len(first) == 2
+
+
+def test_what_is_written_for_tensorboard_is_no_run(server, out, records, capsys):
+    assert main(["status", str(out)]) == 0
+    assert "4 runs: 4 done" in capsys.readouterr().out
+    assert len(read_records(out)) == len(records)
+
+
+def test_ctrl_c_ends_it_without_a_traceback(out):
+    server = Server(out)
+    assert "Traceback" not in server.end(signal.SIGINT)
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
+def test_a_host_that_lets_others_in_must_be_meant(out, capsys, host):
+    assert main(["tensorboard", str(out), "--host", host]) == 2
+    assert "--public" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nowhere", "."])
+def test_a_folder_without_runs_is_refused(tmp_path, capsys, name):
+    assert main(["tensorboard", str(tmp_path / name)]) == 2
+    assert "expected an output folder with runs" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_or_is_none_is_told(out, capsys):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert main(["tensorboard", str(out), "--port", str(taken.getsockname()[1])]) == 2
+    assert "Another --port may be free" in capsys.readouterr().err
+    assert main(["tensorboard", str(out), "--port", "70000"]) == 2
+    assert "from 0" in capsys.readouterr().err
