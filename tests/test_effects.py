@@ -138,6 +138,16 @@ def test_a_mistake_is_told_and_nothing_is_written(tmp_path, monkeypatch, capsys,
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_encoding_of_ones_own_that_raises_is_told_by_its_line(tmp_path, monkeypatch, capsys):
+    lines = ["from pebench import PositionalEncoding", "class Broken(PositionalEncoding):", '    "Breaks."']
+    lines += ["    def embed(self, x, state):", "        raise RuntimeError('no such thing')"]
+    (tmp_path / "broken_one.py").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert main(["plot-encoding", "broken_one:Broken"]) == 2
+    assert "(broken_one.py:5): embed raised RuntimeError: no such thing" in capsys.readouterr().err
+
+
 def test_a_picture_of_measured_effects_needs_no_torch():
     code = "import sys, pebench.figures.encoding; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -397,6 +397,18 @@ def test_a_run_leaves_one_event_file_with_a_picture_of_what_it_has_learnt(
     assert (picture.width, picture.height) == (720, 360)
 
 
+def test_a_picture_that_cannot_be_drawn_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr("pebench.events.effects", fail)
+    config = configure("vit-digits", "learned", 0, "smoke")
+    assert run(config, options(tmp_path)).ok
+    assert "no ink" in caplog.text
+
+
 def test_tensorboard_has_one_row_of_hyperparameters(record: Record, folder: Path) -> None:
     values = [value for path in event_files(folder) for event in EventFileLoader(str(path)).Load()
               for value in event.summary.value]  # fmt: skip

@@ -1,6 +1,6 @@
 """What a run leaves for TensorBoard: its curves, its row under HParams, a picture of what its encoding has learnt."""
 
-import warnings
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +9,8 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from pebench.effects import effects
 from pebench.encodings.base import PositionalEncoding
+from pebench.encodings.checks import blame
+from pebench.errors import UserError
 from pebench.records import Record
 
 LONGEST = 512
@@ -74,8 +76,10 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
     if record.parameters["encoding"] and encoding.spec.max_len <= LONGEST:
         try:
             writer.add_image("encoding", _picture(encoding, record.config.encoding, step), step, dataformats="HWC")
+        except UserError:  # it tells nothing of position
+            pass
         except Exception as error:  # a picture is no reason to lose a run
-            warnings.warn(f"the encoding could not be drawn: {type(error).__name__}: {error}", stacklevel=2)
+            logging.getLogger(__name__).warning("the encoding could not be drawn: %s", blame(error))
     logger.close()
 
 

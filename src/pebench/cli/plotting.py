@@ -32,14 +32,17 @@ def plot_command(options: argparse.Namespace) -> int:
 
     from pebench.effects import effects
     from pebench.encodings.base import build_encoding
+    from pebench.encodings.checks import blame
     from pebench.figures.encoding import draw
 
     try:
         spec = _spec(name, options)
         encoding = build_encoding(name, spec, chosen)
         found = effects(encoding, options.seed)
-    except ValueError as error:  # it does not fit this model
-        raise UserError(str(error)) from error
+    except UserError:
+        raise
+    except Exception as error:  # one's own encoding may raise anything
+        raise UserError(str(error) if isinstance(error, ValueError) else blame(error)) from error
     settings = ", ".join(f"{option} = {value}" for option, value in chosen.items())
     title = name + (f" ({settings})" if settings else "")
     figure = draw(
