@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from pebench import across
+from pebench import across, resampling
 from pebench.across import Interval, Standing, Summary, critical_difference, groups, summarise
 from pebench.records import Record
 from pebench.tables import build_tables
@@ -66,9 +66,9 @@ def test_the_interquartile_mean_is_scipys_trimmed_mean_also_where_quarters_are_n
     draw = np.random.default_rng(0)
     for n in range(1, 12):
         values = draw.normal(size=n)
-        one = across._weighted_iqm(values, np.ones((1, n)))
+        one = resampling._weighted_iqm(values, np.ones((1, n)))
         assert one == pytest.approx([scipy_stats.trim_mean(values, 0.25)])
-        assert across.interquartile_mean(values) == pytest.approx(one[0])
+        assert resampling.interquartile_mean(values) == pytest.approx(one[0])
 
 
 def test_weights_stand_for_repeated_runs() -> None:
@@ -77,9 +77,9 @@ def test_weights_stand_for_repeated_runs() -> None:
     counts = np.bincount(draw.integers(0, 9, 9), minlength=9)
     repeated, others = np.repeat(scores, counts), np.repeat(reference, counts)
     weights = counts[None].astype(float)
-    assert across._weighted_iqm(scores, weights) == pytest.approx([scipy_stats.trim_mean(repeated, 0.25)])
+    assert resampling._weighted_iqm(scores, weights) == pytest.approx([scipy_stats.trim_mean(repeated, 0.25)])
     wins = np.mean([(x > y) + (x == y) / 2 for x, y in itertools.product(repeated, others)])
-    assert across._improvement(scores[None], reference, weights)[0] == pytest.approx([wins])
+    assert resampling._improvement(scores[None], reference, weights)[0] == pytest.approx([wins])
 
 
 def test_the_probability_of_improvement_is_mann_whitneys_averaged_over_tasks() -> None:
@@ -124,7 +124,7 @@ def test_the_figures_do_not_depend_on_the_order_of_records_or_on_how_many_are_dr
     assert summary(random.Random(0).sample(SMALL, len(SMALL))) == whole
     monkeypatch.setattr(across, "REPLICATES", 50)
     whole = summary(SMALL)
-    monkeypatch.setattr(across, "CHUNK", 8 * 50)
+    monkeypatch.setattr(resampling, "CHUNK", 8 * 50)
     assert summary(SMALL) == whole
 
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pebench.across import Summary, summarise
+from pebench.across import Summary, comparable, summarise
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError
 from pebench.records import Record
 from pebench.stats import ALPHA, equivalence, holm
 from pebench.suites import Suite
-from pebench.tables import Table, build_tables, comparable, label
+from pebench.tables import Table, build_tables, label
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""

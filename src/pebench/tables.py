@@ -230,18 +230,6 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
     return tables
 
 
-def comparable(tables: Iterable[Table]) -> list[list[Table]]:
-    """Tables of different tasks under the same rules: protocol, tier, regime, selection, and changes to the budgets.
-
-    What stands alone is left out.
-    """
-    groups: dict[tuple[Any, ...], list[Table]] = {}
-    for table in tables:
-        config, settings = table.config, json.dumps(table.settings, sort_keys=True)
-        groups.setdefault((table.protocol, config.tier, config.regime, config.selected, settings), []).append(table)
-    return [group for group in groups.values() if len(group) > 1]
-
-
 def _group(record: Record) -> tuple[Any, ...]:
     """What records in one table have in common, so that it sorts."""
     config = record.config

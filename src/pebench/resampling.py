@@ -1,0 +1,119 @@
+"""Scores, and what they come to when seeds are drawn again: interquartile means, ranks, improvement."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+CHUNK = 400_000
+"""Drawn runs that are held in memory at a time."""
+
+
+def normalised(values: "Array") -> "Array":
+    """Values as scores: 0 for the worst, 1 for the best, 1 for all if they are equal; NaN stays.
+
+    Args:
+        values: Of any shape, more being better.
+
+    Example:
+        >>> import numpy as np
+        >>> normalised(np.array([[2.0, 4.0], [3.0, np.nan]])).tolist()
+        [[0.0, 1.0], [0.5, nan]]
+    """
+    import numpy as np
+
+    known = values[np.isfinite(values)]
+    if not known.size or known.min() == known.max():
+        return values * 0 + 1
+    return (values - known.min()) / (known.max() - known.min())
+
+
+def interquartile_mean(scores: "Array") -> float:
+    """The mean without the lowest and the highest quarter, each rounded down to whole runs.
+
+    Example:
+        >>> import numpy as np
+        >>> interquartile_mean(np.array([9.0, 1.0, 2.0, 3.0, 4.0, -9.0]))  # without -9 and 9
+        2.5
+    """
+    from scipy.stats import trim_mean
+
+    return float(trim_mean(scores, 0.25, axis=None))
+
+
+def resampled(
+    scores: Sequence["Array"], reference: int | None, replicates: int
+) -> Iterator[tuple["Array", "Array", "Array"]]:
+    """The figures of resamples of the seeds of each task, some at a time."""
+    import numpy as np
+
+    bits = np.random.PCG64(0)  # its raw stream is the same in every version of numpy, so pages can be made again
+    step = max(1, CHUNK // sum(values.shape[1] for values in scores))
+    for start in range(0, replicates, step):
+        size = min(step, replicates - start)
+        counts = []
+        for n in (values.shape[1] for values in scores):
+            drawn = (bits.random_raw(size * n) % np.uint64(n)).astype(np.int64).reshape(size, n)
+            flat = drawn + n * np.arange(size)[:, None]
+            counts.append(np.bincount(flat.ravel(), minlength=size * n).reshape(size, n).astype(np.float64))
+        yield figures(scores, counts, reference)
+
+
+def figures(
+    scores: Sequence["Array"], counts: Sequence["Array"], reference: int | None
+) -> tuple["Array", "Array", "Array"]:
+    """Interquartile means, average ranks and probabilities of improvement, where each seed counts so often.
+
+    Nothing is drawn or sorted for each resample: a seed's weight is how often it was drawn.
+
+    Args:
+        scores: For each task, by encoding and seed.
+        counts: For each task, by resample and seed.
+        reference: The encoding to improve on.
+
+    Returns:
+        Each by resample and encoding.
+    """
+    import numpy as np
+    from scipy.stats import rankdata
+
+    together, weights = np.concatenate(scores, axis=1), np.concatenate(counts, axis=1)
+    iqm = np.stack([_weighted_iqm(row, weights) for row in together], axis=1)
+    means = [weight @ values.T / values.shape[1] for values, weight in zip(scores, counts, strict=True)]
+    rank = np.mean([rankdata(-np.round(mean, 9), axis=1) for mean in means], axis=0)  # equal but for rounding: a tie
+    improvement = np.full_like(iqm, 0.5)
+    if reference is not None:
+        parts = [_improvement(v, v[reference], weight) for v, weight in zip(scores, counts, strict=True)]
+        improvement = np.mean(parts, axis=0)
+    return iqm, rank, improvement
+
+
+def _weighted_iqm(scores: "Array", weights: "Array") -> "Array":
+    """`interquartile_mean` of scores, each taken as often as its weight says, for each line of weights."""
+    import numpy as np
+
+    order = np.argsort(scores, kind="stable")
+    cut = scores.size // 4
+    passed = np.cumsum(weights[:, order], axis=1)  # how many runs lie at or below a score
+    np.clip(passed, cut, scores.size - cut, out=passed)
+    # the sum of scores times kept runs, which are the steps of what has passed, by parts
+    ends = (scores.size - cut) * scores[order[-1]] - cut * scores[order[0]]
+    return (ends - passed[:, :-1] @ np.diff(scores[order])) / (scores.size - 2 * cut)
+
+
+def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Array":
+    """How often a run of each encoding scores above one of the reference, by resample and encoding."""
+    import numpy as np
+
+    order = np.argsort(reference, kind="stable")
+    passed = np.cumsum(weights[:, order], axis=1)
+    passed = np.concatenate([np.zeros((len(passed), 1)), passed], axis=1)
+    found = []
+    for row in scores:
+        below, upto = (np.searchsorted(reference[order], row, side=side) for side in ("left", "right"))
+        found.append(np.einsum("ij,ij->i", weights, passed[:, below] + passed[:, upto]) / 2 / row.size**2)
+    return np.stack(found, axis=1)
