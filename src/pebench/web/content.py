@@ -106,7 +106,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "warnings": warnings(table),
         "absences": [report.absence_text(absence) for absence in page.absences(table)],
         "commands": commands(table),
-        "facts": report.table_facts(table),
+        "facts": {name: prose(text) for name, text in report.table_facts(table).items()},
     }
 
 
