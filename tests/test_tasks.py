@@ -350,10 +350,10 @@ def test_the_key_is_the_same_in_every_process(hash_seed):
     assert python(code, PYTHONHASHSEED=hash_seed) == here
 
 
-@every_budget
+@every_task
 @every_encoding
-def test_a_configuration_survives_json(task, tier, encoding):
-    config = configure(task, encoding, 3, tier, encoding_args=dict(encoding_card(encoding).options))
+def test_a_configuration_survives_json(task, encoding):
+    config = configure(task, encoding, 3, encoding_args=dict(encoding_card(encoding).options))
     again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
     assert again == config
     assert again.key == config.key

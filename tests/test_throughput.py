@@ -73,6 +73,6 @@ def test_tuned_arms_are_compared_with_the_fastest_peer(throughput):
 
 def test_a_process_tells_the_memory_of_an_arm(throughput):
     work = throughput["WORKLOADS"][3]
-    told = throughput["measure_memory"](work, ["hand-written", "pebench"], ["--quick", "--device", "cpu"])
-    assert [*told] == ["hand-written", "pebench"]
-    assert all(0 <= gib < 2 for gib in told.values())
+    told = throughput["measure_memory"](work, ["hand-written"], ["--quick", "--device", "cpu"])
+    assert [*told] == ["hand-written"]
+    assert 0 <= told["hand-written"] < 2
