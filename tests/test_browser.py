@@ -18,6 +18,7 @@ from pebench.web import html
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (Debian: chromium-driver)"),
 ]
 CORE = Path(__file__).parents[1] / "results" / "core.jsonl"

@@ -204,6 +204,7 @@ class Browser:
 
 
 @pytest.mark.browser
+@pytest.mark.xdist_group("browser")
 @pytest.mark.parametrize(
     ("tab", "words"),
     [

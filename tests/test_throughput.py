@@ -47,6 +47,7 @@ def test_both_loops_train_and_the_table_is_written(throughput, tmp_path, capsys)
         assert float(least) <= float(middle) <= float(most)
 
 
+@pytest.mark.filterwarnings("ignore")  # of other libraries
 @pytest.mark.parametrize("number", [0, 2, 4], ids=["image", "lm", "text"])
 def test_peers_train_on_the_same_batches(throughput, number):
     """Those that are installed; PyTorch's own always is."""

@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 from pebench.executors.ray import execute  # noqa: E402
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("ray")]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ submitit = pytest.importorskip("submitit", reason="needs submitit: pip install '
 
 from pebench.executors import slurm  # noqa: E402
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
 
 
 def squeue() -> list[str]:
