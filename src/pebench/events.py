@@ -72,6 +72,8 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
     for name, value in record.metrics.items():
         if name.startswith("val/"):
             writer.add_scalar(name.replace("val/", "best/"), value, step)
+        elif "@" in name:
+            writer.add_scalar(name.replace("test/", "beyond/").replace("@", "_"), value, step)
     _log_hyperparameters(writer, record)
     if record.parameters["encoding"] and encoding.spec.max_len <= LONGEST:
         try:
@@ -97,7 +99,7 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
         **{f"{part}.{name}": value for part in ("model", "train")
            for name, value in vars(getattr(config, part)).items() if value is not None},
     }  # fmt: skip
-    metrics = [name.replace("val/", "best/") for name in record.metrics if name != "best_step"]
+    metrics = [name.replace("val/", "best/") for name in record.metrics if name != "best_step" and "@" not in name]
     for summary in hparams(values, dict.fromkeys(metrics, 0.0)):  # the values are those of the scalars
         writer.file_writer.add_summary(summary)
 

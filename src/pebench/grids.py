@@ -1,6 +1,7 @@
 """What stands in the cells: tables as columns of text, for every way of writing them."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,13 +9,16 @@ from pebench.across import Interval, Standing, Summary
 from pebench.config import REFERENCE_ENCODING
 from pebench.origin import assignments
 from pebench.page import Page
-from pebench.stats import Estimate
+from pebench.stats import Estimate, estimate
 from pebench.tables import Row, Table
 from pebench.tasks import Task
 
 NOTHING = "–"
 WORDS = ("Encoding", "Verdict")
 """Columns of words, which stand to the left; numbers stand to the right."""
+
+SIZE = re.compile(r"[0-9.]+x")
+"""Of a test split that is not of the trained size: ``2x``."""
 
 Grid = dict[str, list[str]]
 """Header to cells."""
@@ -54,6 +58,32 @@ def results(table: Table, page: Page) -> Grid:
     for name in rows[0].own:
         usual = {"model.d_ff": 4 * rows[0].config.model.d_model}.get(name)  # what None stands for
         grid[name.partition(".")[2]] = [_cell(usual if row.own[name] is None else row.own[name]) for row in rows]
+    return grid
+
+
+def factors(table: Table) -> dict[str, float]:
+    """Sizes other than the trained one that the test split was measured at: label to factor."""
+    labels = {name.partition("@")[2] for record in table.records for name in record.metrics if "@" in name}
+    return {label: float(label[:-1]) for label in sorted(labels) if SIZE.fullmatch(label)}
+
+
+def beyond(table: Table) -> Grid:
+    """The headline metric at other sizes than the trained one, and its control; empty where none was measured."""
+    name, task = f"test/{table.task.metric}", table.task
+    controls = {name.partition("@")[2] for record in table.records for name in record.metrics if "@" in name}
+    labels = [*sorted(controls - factors(table).keys()), *sorted(factors(table), key=factors(table).__getitem__)]
+    if not labels:
+        return {}
+    grid = {"Encoding": [row.label for row in table.rows]}
+    grid[f"{headline(task)} at 1x"] = [_interval(row.estimate, task) for row in table.rows]
+    for label in labels:
+        values = [
+            [record.metrics[f"{name}@{label}"] for record in row.records if f"{name}@{label}" in record.metrics]
+            for row in table.rows
+        ]
+        grid[f"{'at ' * (label in factors(table))}{label}"] = [
+            _interval(estimate(seeds) if seeds else None, task) for seeds in values
+        ]
     return grid
 
 

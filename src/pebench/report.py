@@ -4,13 +4,29 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pebench.across import MIN_TASKS, Summary
 from pebench.config import REFERENCE_ENCODING
-from pebench.grids import WORDS, Grid, costs, group_title, margin_text, results, side_by_side, standings, sweep, title
+from pebench.grids import (
+    WORDS,
+    Grid,
+    beyond,
+    costs,
+    group_title,
+    margin_text,
+    results,
+    side_by_side,
+    standings,
+    sweep,
+    title,
+)
 from pebench.origin import commands, provenance, warnings
 from pebench.page import Absence, Page, shortened
 from pebench.references import cited
 from pebench.stats import MIN_PAIRS
 from pebench.tables import REGIME_TEXT, Table
 
+BEYOND = (
+    "The same test split at other lengths or resolutions than the trained one, without further training. `sliding`: "
+    "windows of the trained length that overlap by half, which have more context too."
+)
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
     f"An encoding differs from `{REFERENCE_ENCODING}` on a task where the paired t-test says so at 5 % after Holm's "
@@ -99,6 +115,7 @@ def question(page: Page) -> Iterator[str]:
 def _section(table: Table, page: Page) -> str:
     parts = [f"## {title(table)}", f"{table.task.summary}.", _pipe(results(table, page) | costs(table))]
     parts += [
+        f"{BEYOND}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),
     ]

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from pebench import environment, registry
+from pebench.beyond import measure_beyond
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
@@ -112,9 +113,12 @@ def run(
     if config.stage == "test":  # a run that selects a setting never sees the test split
         trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
     device = trainer.strategy.root_device
+    metrics = chosen_metrics(config, trainer.callback_metrics, curve.points)
+    if config.stage == "test":
+        metrics |= measure_beyond(trainer, module, data, find_task(config.task).beyond, stop)
     record = Record(
         config=config,
-        metrics=chosen_metrics(config, trainer.callback_metrics, curve.points),
+        metrics=metrics,
         curve=curve.points,
         parameters={"encoding": count(module.trunk.encoding), "total": count(module)},
         flops_per_sample=flops,

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -161,9 +161,20 @@ class TensorDataModule(lightning.LightningDataModule):
         """Every test example once."""
         return self._evaluation("test")
 
+    def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
+        """The test split at other sizes, each with a label such as ``2x``; nothing where a task has no other sizes.
+
+        Args:
+            factors: How many times as long, or as wide, as in training.
+        """
+        yield from ()
+
     def _evaluation(self, name: str) -> DataLoader[Any]:
         data, lengths = self.split(name)
-        return _loader(data, Batches(len(data), 2 * self.batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
+        return self._all_of(data, 2 * self.batch_size, lengths)
+
+    def _all_of(self, data: Dataset[Any], batch_size: int, lengths: Tensor | None = None) -> DataLoader[Any]:
+        return _loader(data, Batches(len(data), batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
 
     @property
     def share(self) -> tuple[int, int]:

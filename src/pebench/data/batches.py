@@ -142,7 +142,8 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         tokens: (total,) the text.
         length: Tokens in a window.
         stride: From one window's start to the next: 1 makes every start an example, `length` covers the
-            text once. A target behind the end is `IGNORE`.
+            text once. With anything between, windows overlap and each target counts once, in the window that
+            gives it most context. A target that does not count, or is behind the end, is `IGNORE`.
 
     Raises:
         ValueError: If a text to train on is not longer than a window.
@@ -155,10 +156,13 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
 
     def __len__(self) -> int:
         last = len(self.tokens) - 1  # the last token has no successor
-        return last - self.length + 1 if self.stride == 1 else -(-last // self.stride)
+        return last - self.length + 1 if self.stride == 1 else 1 + max(0, -(-(last - self.length) // self.stride))
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor]:
         where = index[:, None] * self.stride + torch.arange(self.length + 1)
         window = self.tokens[where.clamp(max=len(self.tokens) - 1)].long()
-        targets = window[:, 1:].masked_fill(where[:, 1:] >= len(self.tokens), IGNORE)
+        ignored = where[:, 1:] >= len(self.tokens)
+        if self.stride > 1:  # what the window before has counted
+            ignored |= (index[:, None] > 0) & (torch.arange(self.length) < self.length - self.stride)
+        targets = window[:, 1:].masked_fill(ignored, IGNORE)
         return window[:, :-1], targets

@@ -2,13 +2,14 @@
 
 import contextlib
 import io
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
@@ -41,6 +42,14 @@ class Images(TensorDataModule):
         """Images (count, channels, side, side) as bytes, and labels."""
         tensors = self.prepared.tensors
         return Rows(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
+
+    def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
+        """The same images, enlarged to whole patches by bilinear interpolation; fewer in a batch."""
+        images, labels = self.prepared.tensors["test_images"], self.prepared.tensors["test_labels"]
+        for factor in factors:
+            side = round(factor * images.shape[-1] / self.patch_size) * self.patch_size
+            larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
+            yield f"{factor:g}x", self._all_of(Rows(larger, labels), max(1, round(2 * self.batch_size / factor**2)))
 
     def describe(self) -> dict[str, Any]:
         """Shape of the images."""

@@ -1,6 +1,7 @@
 """Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
 
 import random
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule
@@ -43,6 +44,15 @@ class RunningText(TensorDataModule):
         """Windows of a split's text."""
         stride = 1 if name == "train" else self.max_len
         return Windows(self.prepared.tensors[name], self.max_len, stride), None
+
+    def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
+        """Longer windows, with as many tokens in a batch; and windows that overlap by half, ``sliding``."""
+        text, usual = self.prepared.tensors["test"], 2 * self.batch_size
+        if self.max_len > 3:  # a stride of 1 is something else
+            yield "sliding", self._all_of(Windows(text, self.max_len, self.max_len // 2), usual)
+        for factor in factors:
+            length = round(factor * self.max_len)
+            yield f"{factor:g}x", self._all_of(Windows(text, length, length), max(1, round(usual / factor)))
 
     def describe(self) -> dict[str, Any]:
         """Vocabulary, context, and the bytes that each token stands for."""

@@ -69,12 +69,13 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         table: What is drawn.
         stem: What their names begin with.
     """
-    from pebench.figures import cost, curves, differences, style
+    from pebench.figures import beyond, cost, curves, differences, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
         ("differences", "Differences", differences),
         ("cost", "Quality against cost", cost),
+        ("beyond", "Beyond the trained size", beyond),
     )
     for name, title, module in kinds:
         figure = style.laid_out(module.draw, table)

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -34,24 +34,36 @@ def draw(table: Table) -> Figure | None:
         table: Whose records have validation metrics along their runs.
     """
     curves = {row.label: curve for row in table.rows if (curve := _curve(row, table))}
-    if not curves:
-        return None
+    return lines(curves, f"validation {headline(table.task)}", "step", _steps) if curves else None
+
+
+def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None]) -> Figure:
+    """Curves in one panel, or in one each if they are many.
+
+    Args:
+        curves: By encoding.
+        title: What stands above the vertical axis.
+        label: What stands below the horizontal one.
+        ticks: Puts marks on the horizontal axis of a panel, at most so many.
+    """
     found = marks(curves)
     if len(curves) > TOGETHER:
-        return _apart(curves, found, table)
+        return _apart(curves, found, title, label, ticks)
     figure = Figure(figsize=(WIDTH, 1.9), layout="constrained")
     axes = figure.add_subplot()
-    for label, curve in curves.items():
-        _band(axes, curve, found[label])
+    for name, curve in curves.items():
+        _band(axes, curve, found[name])
     axes.grid(axis="y")
-    heading(figure, f"validation {headline(table.task)}")
-    axes.set_xlabel("step")
-    _steps(axes, 5)
+    heading(figure, title)
+    axes.set_xlabel(label)
+    ticks(axes, 5)
     legend_below(figure, found, lines=True)
     return figure
 
 
-def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Figure:
+def _apart(
+    curves: dict[str, Curve], found: dict[str, Mark], title: str, below: str, ticks: Callable[[Axes, int], None]
+) -> Figure:
     titles = [textwrap.fill(label, 16, max_lines=2, placeholder="…") for label in curves]
     top, panel, foot, left = 0.2, 0.6, 0.42, 0.38  # inches
     head = 0.15 + 0.11 * max(text.count("\n") for text in titles)
@@ -66,17 +78,17 @@ def _apart(curves: dict[str, Curve], found: dict[str, Mark], table: Table) -> Fi
             means.setdefault(step, []).append(mean)
     ends = [end for curve in curves.values() for _, _, *both in curve for end in both]
     limits = {"xlim": _padded(means), "ylim": _padded(ends)}
-    for place, (axes, title, label) in enumerate(zip(grid, titles, curves, strict=False)):
+    for place, (axes, name, label) in enumerate(zip(grid, titles, curves, strict=False)):
         axes.set(**limits, autoscale_on=False)  # shared axes would all be scaled again for each curve
         axes.fill_between(list(means), [*map(min, means.values())], [*map(max, means.values())], color=RULE, alpha=0.6)
         _band(axes, curves[label], found[label])
-        axes.set_title(title, pad=2)
-        _steps(axes, 2)
+        axes.set_title(name, pad=2)
+        ticks(axes, 2)
         axes.tick_params(labelleft=place % COLUMNS == 0, labelbottom=place + COLUMNS >= len(curves))
     for axes in grid[len(curves) :]:
         axes.set_axis_off()
-    heading(figure, f"validation {headline(table.task)}", 1 - 0.03 / height)
-    figure.supxlabel("step", fontsize="medium", y=0.03 / height)
+    heading(figure, title, 1 - 0.03 / height)
+    figure.supxlabel(below, fontsize="medium", y=0.03 / height)
     return figure
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Unpack
 
+import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.base import EncodingLike, grid_positions
 from pebench.layers import Linear, PatchEmbedding
 from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
@@ -45,16 +46,28 @@ class ViT(Classifier):
         side = image_size // patch_size
         super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
+        self._other_grid: tuple[Any, Tensor] | None = None
         self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)
 
+    def _positions(self, images: Tensor) -> Tensor:
+        """Those of another size's patches; the last are kept, as encodings prepare anew for a new tensor."""
+        patch = self.input.patch_size
+        rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
+        if (rows * patch, columns * patch) != images.shape[-2:]:
+            raise ValueError(f"expected images that patches of side {patch} tile, got {tuple(images.shape[-2:])}")
+        if self._other_grid is None or self._other_grid[0] != (rows, columns, images.device):
+            with torch.inference_mode(False):
+                self._other_grid = (rows, columns, images.device), grid_positions((rows, columns), images.device)
+        return self._other_grid[1]
+
     def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Class logits (B, num_classes) of images; `positions` (L, 2) stands in for the trained grid."""
+        """Class logits (B, num_classes) of images of any size that patches tile.
+
+        Patches are numbered by row and column from 0; `positions` (L, 2) stands in for that.
+        """
         if positions is None and images.shape[-2:] != (self.image_size, self.image_size):
-            raise ValueError(
-                f"expected images of side {self.image_size}, got {tuple(images.shape[-2:])}; "
-                "for another size pass the positions of its patches"
-            )
+            positions = self._positions(images)
         logits: Tensor = self.head(masked_mean(self.trunk(self.input(images), positions), None))
         return logits

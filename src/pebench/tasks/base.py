@@ -32,6 +32,7 @@ class Task:
         splits: The rule by which train, validation and test are separate.
         metric: The headline metric, without its split.
         higher_is_better: The direction of the headline metric.
+        beyond: How many times as long, or as wide, as in training the test split is measured at too.
         select: The validation metric that chooses the weights to be tested (and its direction).
         unit: What throughput counts.
         cite: What to cite for the data: keys of `references.bib`.
@@ -56,6 +57,7 @@ class Task:
     prepared_by: tuple[str, ...] = ()
     num_classes: int | None = None
     image: tuple[int, int] | None = None
+    beyond: tuple[float, ...] = ()
     select: tuple[str, str] = ("val/loss", "min")
 
     @property

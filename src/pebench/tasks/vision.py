@@ -9,7 +9,13 @@ from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
 
 def _vit(name: str, **rest: Any) -> Task:
     return Task(
-        name=name, module="pebench.modules.vit:ViT", metric="accuracy", higher_is_better=True, unit="images", **rest
+        name=name,
+        module="pebench.modules.vit:ViT",
+        metric="accuracy",
+        higher_is_better=True,
+        unit="images",
+        beyond=(1.5, 2),
+        **rest,
     )
 
 

@@ -101,6 +101,8 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
         "pictures": _shown(page, stem),
+        "beyond_text": prose(report.BEYOND),
+        "beyond": columns(grids.beyond(table)),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),

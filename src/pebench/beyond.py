@@ -1,0 +1,60 @@
+"""The test split again, at lengths and resolutions that the model was not trained at."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import torch
+from lightning.pytorch import Trainer
+from torchmetrics import Metric
+
+from pebench.callbacks import InterruptedRunError
+from pebench.data.base import TensorDataModule
+from pebench.encodings.checks import EncodingError, blame
+from pebench.modules.base import SequenceModule
+
+
+def measure_beyond(
+    trainer: Trainer, module: SequenceModule, data: TensorDataModule, factors: Sequence[float], stop: Callable[[], bool]
+) -> dict[str, float]:
+    """Metrics of the test split at other sizes, without further training.
+
+    A language model is asked for the same tokens in longer windows, and, as a control, with windows of the
+    trained length that overlap by half, ``sliding``: what longer windows gain by context alone, it gains too.
+
+    Args:
+        trainer: Of the run; it says where the model computes, and in which precision.
+        module: With the weights that were tested.
+        data: Of the run.
+        factors: How many times as long or as wide as in training.
+        stop: Asked at every batch whether to stop.
+
+    Returns:
+        ``test/accuracy@1.5x`` and the like; nothing, but for the control, with an encoding that refuses positions
+        beyond the trained ones, and nothing at a size that it breaks at.
+
+    Raises:
+        InterruptedRunError: If asked to stop.
+    """
+    encoding = module.trunk.encoding
+    module.to(trainer.strategy.root_device).eval()
+    found: dict[str, float] = {}
+    for label, batches in data.beyond(() if encoding.beyond == "refuses" else factors):
+        try:
+            with torch.inference_mode(), trainer.precision_plugin.forward_context():
+                for batch in batches:
+                    if stop():
+                        raise InterruptedRunError("stopped while measuring beyond the trained size")
+                    there = tuple(part.to(module.device) for part in batch)
+                    module.update(data.on_after_batch_transfer(there, 0), "test")
+        except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
+            logging.getLogger(__name__).warning("nothing was measured at %s: %s", label, blame(error))
+        else:
+            found |= {f"{name}@{label}": float(metric.compute()) for name, metric in tested(module).items()}
+        for metric in tested(module).values():
+            metric.reset()
+    return found
+
+
+def tested(module: SequenceModule) -> dict[str, Metric]:
+    """The metrics of the test split."""
+    return {name: module.metric(name) for name in module.metrics if name.startswith("test/")}

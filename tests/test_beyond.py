@@ -1,0 +1,127 @@
+"""The test split at other lengths and resolutions: the same tokens, the same images, the same weights."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from pebench import grids
+from pebench.config import Options, RunConfig
+from pebench.data import datamodule_of
+from pebench.data.batches import IGNORE, Windows
+from pebench.encodings.base import grid_positions
+from pebench.figures import beyond
+from pebench.modules.base import SequenceModule
+from pebench.records import Record
+from pebench.runner import build, run
+from pebench.tables import build_tables
+from pebench.tasks import configure
+
+
+def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig:
+    return configure(task, encoding, seed, "smoke", {f"train.{name}": value for name, value in settings.items()})
+
+
+def sizes(record: Record) -> set[str]:
+    return {name.partition("@")[2] for name in record.metrics if "@" in name}
+
+
+@pytest.mark.parametrize(("total", "length", "stride"), [(40, 8, 4), (41, 8, 4), (43, 8, 6), (5, 8, 4), (24, 8, 8)])
+def test_windows_that_overlap_ask_for_every_token_once(total, length, stride):
+    data = Windows(torch.arange(total), length, stride)
+    _, targets = data[torch.arange(len(data))]
+    assert sorted(targets[targets != IGNORE].tolist()) == list(range(1, total))
+    asked = [int((row != IGNORE).nonzero()[0]) for row in targets]
+    assert asked == [0] + [length - stride] * (len(data) - 1)  # with as much before it as the window allows
+
+
+def weigh(module: SequenceModule, text: torch.Tensor, length: int) -> float:
+    """Mean loss over the text's tokens, in windows of a length, in nats."""
+    total, count = 0.0, len(text) - 1
+    with torch.no_grad():
+        for start in range(0, count, length):
+            part = text[start : start + length + 1]
+            total += F.cross_entropy(module(part[None, :-1])[0], part[1:], reduction="sum").item()
+    return total / count
+
+
+def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_path, monkeypatch):
+    seen: list[SequenceModule] = []
+    real = SequenceModule.on_test_epoch_end
+    monkeypatch.setattr(SequenceModule, "on_test_epoch_end", lambda self: (seen.append(self), real(self)))
+    record = run(smoke("lm-grammar", "rope", max_steps=20), Options(tmp_path, device="cpu", threads=1))
+    data = datamodule_of(record.config)
+    data.prepare_data()
+    data.setup()
+    text = data.prepared.tensors["test"].long()
+    assert sizes(record) == {"sliding", "2x", "4x"}
+    assert record.metrics["test/loss"] == pytest.approx(weigh(seen[0], text, 64), rel=1e-4)
+    assert record.metrics["test/loss@2x"] == pytest.approx(weigh(seen[0], text, 128), rel=1e-4)
+    assert record.metrics["test/loss@4x"] == pytest.approx(weigh(seen[0], text, 256), rel=1e-4)
+    ratio = record.metrics["test/bits_per_byte@2x"] / record.metrics["test/bits_per_byte"]
+    assert ratio == pytest.approx(record.metrics["test/loss@2x"] / record.metrics["test/loss"], rel=1e-4)
+
+
+def test_an_encoding_that_refuses_other_sizes_has_the_control_alone(tmp_path):
+    assert sizes(run(smoke("lm-grammar", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"sliding"}
+    assert sizes(run(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == set()
+
+
+def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):
+    record = run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    assert sizes(record) == {"1.5x", "2x"}
+    data = datamodule_of(record.config)
+    module = build(record.config, data).eval()
+    (label, loader), *_ = data.beyond((1.5,))
+    images, labels = data.on_after_batch_transfer(next(iter(loader)), 0)
+    assert (label, images.shape[1:]) == ("1.5x", (1, 12, 12))
+    assert torch.equal(labels, data.prepared.tensors["test_labels"][: len(labels)])
+    assert images.mean().item() == pytest.approx(0.0, abs=0.2)
+    torch.nn.init.normal_(module.head.weight)
+    with torch.no_grad():
+        told = module(images, grid_positions((6, 6)))
+        assert torch.equal(module(images), told)
+        assert not torch.equal(module(images, grid_positions((6, 6)) * 0.5), told)
+    with pytest.raises(ValueError, match="patches of side 2 tile"):
+        module(images[..., :11])
+
+
+def test_a_run_whose_encoding_breaks_there_is_kept(tmp_path, monkeypatch):
+    from pebench.encodings.rope import RotaryEncoding
+
+    real = RotaryEncoding.prepare
+
+    def prepare(self, positions):
+        if len(positions) > self.spec.max_len:
+            raise IndexError("too long")
+        return real(self, positions)
+
+    monkeypatch.setattr(RotaryEncoding, "prepare", prepare)
+    record = run(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
+    assert record.ok
+    assert sizes(record) == {"sliding"}
+
+
+def test_a_run_that_selects_sees_no_test_split_of_any_size(tmp_path):
+    config = replace(smoke("lm-grammar", "rope"), stage="select", selected=("train.learning_rate",))
+    assert not sizes(run(config, Options(tmp_path, device="cpu", threads=1)))
+
+
+def test_sizes_are_a_table_and_a_picture():
+    records = [
+        Record(smoke("vit-digits", name, seed), metrics={"test/accuracy": 0.5, **more})
+        for name, more in (("add", {"test/accuracy@1.5x": 0.25, "test/accuracy@2x": 0.125}), ("learned", {}))
+        for seed in (0, 1)
+    ]
+    (table,) = build_tables(records)
+    grid = grids.beyond(table)
+    assert [*grid] == ["Encoding", "accuracy % ↑ at 1x", "at 1.5x", "at 2x"]
+    assert grid["at 2x"] == ["12.50 ± 0.00", grids.NOTHING]
+    axes = beyond.draw(table).axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1x", "1.5x", "2x"]
+    assert axes.lines[0].get_ydata().tolist() == [50.0, 25.0, 12.5]
+    (plain,) = build_tables(records[2:])
+    assert not grids.beyond(plain)
+    assert beyond.draw(plain) is None
