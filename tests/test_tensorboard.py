@@ -96,11 +96,14 @@ def test_the_tabs_are_there_that_have_something_to_show(server):
 def test_every_number_is_that_of_the_record(server, records):
     tags = server.get("plugin/scalars/tags")
     for run, record in records.items():
-        metrics = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
+        metrics = {
+            re.sub("^test/(.*)@", r"beyond/\1_", name.replace("val/", "best/")): value
+            for name, value in record.metrics.items()
+        }
         step, best = record.curve[-1]["step"], metrics.pop("best_step")
         assert set(tags[run]) == {*metrics, "train/loss", "val/loss", "val/accuracy"}
         for name, value in metrics.items():
-            expected = {best if name.startswith("best/") else step: pytest.approx(value)}
+            expected = {step if name.startswith("test/") else best: pytest.approx(value)}
             assert server.scalars(run, name) == expected
         for name in ("train/loss", "val/loss", "val/accuracy"):
             found = server.scalars(run, name)
@@ -122,7 +125,8 @@ def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records)
         assert values["train.learning_rate"] == record.config.train.learning_rate
         metrics = {value["name"]["tag"]: value["value"] for value in rows[run]["metricValues"]}
         expected = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
-        assert metrics == pytest.approx({name: value for name, value in expected.items() if name != "best_step"})
+        shown = {name for name in expected if name != "best_step" and "@" not in name}
+        assert metrics == pytest.approx({name: value for name, value in expected.items() if name in shown})
 
 
 def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):
