@@ -8,12 +8,10 @@ all of them alike. On a machine that does nothing else, run
 
 import argparse
 import random
-import shlex
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from unittest import mock
 
@@ -21,13 +19,12 @@ import torch
 from tabulate import tabulate
 from torch import Tensor
 
-from pebench import environment
 from pebench.encodings import EncodingSpec, build_encoding
 from pebench.models import transformer
 from pebench.modules import LanguageModel, ViT
 from pebench.modules.base import SequenceModule
 from pebench.registry import encoding_cards
-from throughput import PATCH, Workload, make_tensors, take, time_loop
+from throughput import PATCH, Workload, circumstances, make_tensors, take, time_loop
 
 TOKENS = 2048  # in a batch
 LENGTHS = (64, 256)
@@ -106,13 +103,10 @@ def cells(values: Sequence[float]) -> str:
 
 def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: bool) -> Iterator[str]:
     """Parts of the page, as they are measured."""
-    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
     steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
     yield (
         "# A training step with each encoding, beside one without\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; "
-        f"{device.type}: {environment.device_name(device)}, {torch.get_num_threads()} threads, 32 bit.  \n"
-        f"`{shlex.join(['python', 'benchmarks/encoding_costs.py', *arguments])}`\n\n"
+        f"{circumstances('encoding_costs.py', arguments, device)}"
         f"Seconds of a step over those of `none` just before and after: median of {rounds} rounds (smallest to "
         f"largest). 6 layers of width 384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
     )

@@ -9,16 +9,13 @@ of the row's fastest point that does less. On a machine that does nothing else, 
 
 import argparse
 import json
-import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import torch
 from tabulate import tabulate
@@ -28,7 +25,7 @@ from pebench import environment
 from pebench.config import DataConfig, ModelConfig, RunConfig
 from pebench.costs import cost
 from pebench.modules import LanguageModel
-from throughput import Workload, make_tensors, time_loop
+from throughput import Workload, circumstances, make_tensors, time_loop
 
 TOKENS = 4096  # of a step
 SMALL = Workload("", "lm", depth=4, width=128, heads=4, batch=1, size=256, outputs=256, steps=2)
@@ -161,13 +158,9 @@ def page(arguments: Sequence[str], options: argparse.Namespace) -> str:
         path = options.output.with_suffix(".svg")
         draw(by_length, lengths, path)
         picture = f"![Time and memory against length]({path.name})\n\n"
-    values: dict[str, Any] = environment.versions()
-    versions = ", ".join(f"{name} {values[name]}" for name in ("python", "torch", "lightning"))
-    where = f"cpu: {environment.device_name(torch.device('cpu'))}, {options.threads or torch.get_num_threads()} threads"
     return (
         "# How time and memory grow\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; {where}, 32 bit.  \n"
-        f"`{shlex.join(['python', 'benchmarks/growth.py', *arguments])}`\n\n"
+        f"{circumstances('growth.py', arguments, torch.device('cpu'), options.threads)}"
         f"A language model of {SMALL.depth} layers, {SMALL.heads} heads; {TOKENS:,} tokens a step. Seconds: the "
         f"fastest of 3 blocks of {SMALL.steps} steps. A factor in brackets: seconds per operation over the least of "
         f"the columns to the left, where it is above {SLACK}.\n\n"

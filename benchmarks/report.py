@@ -10,13 +10,13 @@ import json
 import os
 import platform
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine import spread
 from pebench import environment
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
 from pebench.registry import encoding_cards
@@ -111,11 +111,6 @@ def make(out: Path, tasks: list[str], encodings: list[str], seeds: int) -> None:
                     folder.mkdir(parents=True)
                     text = json.dumps(values, indent=1, sort_keys=True) + "\n"
                     (folder / (FAILURE if failed else FILE_NAME)).write_text(text, encoding="utf-8")
-
-
-def spread(values: list[float], unit: str) -> str:
-    """Median, and from where to where."""
-    return f"{statistics.median(values):.2f} {unit} ({min(values):.2f} to {max(values):.2f})"
 
 
 def render(rows: list[tuple[str, str, str, str]], options: argparse.Namespace) -> str:

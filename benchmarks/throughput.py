@@ -516,15 +516,22 @@ def row(work: Workload, seconds: dict[str, list[float]]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def circumstances(script: str, arguments: Sequence[str], device: torch.device, threads: int | None = None) -> str:
+    """When, by what and how something was measured, in two lines."""
+    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
+    where = f"{device.type}: {environment.device_name(device)}, {threads or torch.get_num_threads()} threads"
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; {where}, 32 bit.  \n"
+        f"`{shlex.join(['python', f'benchmarks/{script}', *arguments])}`\n\n"
+    )
+
+
 def heading(arguments: Sequence[str], rounds: int, device: torch.device) -> str:
     """What stands above the rows: circumstances and the table's head."""
-    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
     columns = ["workload", "steps", *(f"{arm}, s" for arm in ARMS), *(f"{arm} / hand-written" for arm in ARMS[1:])]
     return (
         "# A training step of pebench and of a hand-written loop\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; "
-        f"{device.type}: {environment.device_name(device)}, {torch.get_num_threads()} threads, 32 bit.  \n"
-        f"`{shlex.join(['python', 'benchmarks/throughput.py', *arguments])}`\n\n"
+        f"{circumstances('throughput.py', arguments, device)}"
         f"{rounds} rounds in which the arms take turns. Seconds per step: median over the rounds. "
         "Ratios: median over the rounds (smallest to largest), each within its round.\n\n"
         f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"

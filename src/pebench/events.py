@@ -70,10 +70,8 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
     """
     writer, step = logger.experiment, int(record.metrics["best_step"])
     for name, value in record.metrics.items():
-        if name.startswith("val/"):
-            writer.add_scalar(name.replace("val/", "best/"), value, step)
-        elif "@" in name:
-            writer.add_scalar(name.replace("test/", "beyond/").replace("@", "_"), value, step)
+        if name.startswith("val/") or "@" in name:
+            writer.add_scalar(_tag(name), value, step)
     _log_hyperparameters(writer, record)
     if record.parameters["encoding"] and encoding.spec.max_len <= LONGEST:
         try:
@@ -83,6 +81,13 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
         except Exception as error:  # a picture is no reason to lose a run
             logging.getLogger(__name__).warning("the encoding could not be drawn: %s", blame(error))
     logger.close()
+
+
+def _tag(name: str) -> str:
+    """What a record's metric is called here: ``val/loss`` is that of many steps already."""
+    if "@" in name:
+        return name.replace("test/", "beyond/").replace("@", "_")
+    return name.replace("val/", "best/")
 
 
 def _log_hyperparameters(writer: Any, record: Record) -> None:
@@ -99,7 +104,7 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
         **{f"{part}.{name}": value for part in ("model", "train")
            for name, value in vars(getattr(config, part)).items() if value is not None},
     }  # fmt: skip
-    metrics = [name.replace("val/", "best/") for name in record.metrics if name != "best_step" and "@" not in name]
+    metrics = [_tag(name) for name in record.metrics if name != "best_step" and "@" not in name]
     for summary in hparams(values, dict.fromkeys(metrics, 0.0)):  # the values are those of the scalars
         writer.file_writer.add_summary(summary)
 

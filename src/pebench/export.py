@@ -12,7 +12,7 @@ from pebench.config import REFERENCE_ENCODING
 from pebench.origin import commands, provenance, warnings
 from pebench.page import Page
 from pebench.suites import Suite
-from pebench.tables import Row, Table, Trial
+from pebench.tables import Table, Trial
 
 
 def _values(page: Page, table: Table) -> list[dict[str, Any]]:
@@ -38,24 +38,16 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "p_equivalent": small and small.p_adjusted,
             "equivalent": small and small.holds,
             "perplexity": row.perplexity,
-            "beyond": _beyond(table, row),
+            "beyond": {
+                label: {str(seed): value for seed, value in seeds.items()}
+                for label, seeds in row.beyond(table.task.metric).items()
+            },
             **row.costs(),
             "throughput_unit": f"{table.task.unit}/s",
             "values": {str(seed): value for seed, value in row.values.items()},
             "failed": {str(seed): reason for seed, reason in row.failed.items()},
             "missing": list(row.missing),
         })  # fmt: skip
-    return found
-
-
-def _beyond(table: Table, row: Row) -> dict[str, dict[str, float]]:
-    """The headline metric at other sizes than the trained one: label to seed to value."""
-    found: dict[str, dict[str, float]] = {}
-    for record in row.records:
-        for name, value in record.metrics.items():
-            metric, _, label = name.partition("@")
-            if label and metric == f"test/{table.task.metric}":
-                found.setdefault(label, {})[str(record.config.seed)] = value
     return found
 
 

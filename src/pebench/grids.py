@@ -61,29 +61,28 @@ def results(table: Table, page: Page) -> Grid:
     return grid
 
 
-def factors(table: Table) -> dict[str, float]:
-    """Sizes other than the trained one that the test split was measured at: label to factor."""
-    labels = {name.partition("@")[2] for record in table.records for name in record.metrics if "@" in name}
-    return {label: float(label[:-1]) for label in sorted(labels) if SIZE.fullmatch(label)}
+def factor(label: str) -> float | None:
+    """How many times as large as in training a test split is that is labelled so; None for a control.
+
+    Example:
+        >>> factor("1.5x"), factor("sliding")
+        (1.5, None)
+    """
+    return float(label[:-1]) if SIZE.fullmatch(label) else None
 
 
 def beyond(table: Table) -> Grid:
     """The headline metric at other sizes than the trained one, and its control; empty where none was measured."""
-    name, task = f"test/{table.task.metric}", table.task
-    controls = {name.partition("@")[2] for record in table.records for name in record.metrics if "@" in name}
-    labels = [*sorted(controls - factors(table).keys()), *sorted(factors(table), key=factors(table).__getitem__)]
+    task, found = table.task, [row.beyond(table.task.metric) for row in table.rows]
+    labels = sorted({label for sizes in found for label in sizes}, key=lambda label: (factor(label) or 0.0, label))
     if not labels:
         return {}
     grid = {"Encoding": [row.label for row in table.rows]}
     grid[f"{headline(task)} at 1x"] = [_interval(row.estimate, task) for row in table.rows]
     for label in labels:
-        values = [
-            [record.metrics[f"{name}@{label}"] for record in row.records if f"{name}@{label}" in record.metrics]
-            for row in table.rows
-        ]
-        grid[f"{'at ' * (label in factors(table))}{label}"] = [
-            _interval(estimate(seeds) if seeds else None, task) for seeds in values
-        ]
+        seeds = [sizes.get(label, {}).values() for sizes in found]
+        cells = [_interval(estimate(values) if values else None, task) for values in seeds]
+        grid[label if factor(label) is None else f"at {label}"] = cells
     return grid
 
 

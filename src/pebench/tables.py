@@ -79,6 +79,16 @@ class Row:
         """Mean test perplexity, of language models."""
         return self.mean(lambda r: r.metrics.get("test/perplexity"))
 
+    def beyond(self, metric: str) -> dict[str, dict[int, float]]:
+        """A test metric at other sizes than the trained one: ``2x`` and the like to seed to value."""
+        found: dict[str, dict[int, float]] = {}
+        for record in self.records:
+            for name, value in record.metrics.items():
+                plain, at, label = name.partition("@")
+                if at and plain == f"test/{metric}":
+                    found.setdefault(label, {})[record.config.seed] = value
+        return found
+
     def costs(self) -> dict[str, Any]:
         """What the encoding costs: parameters, operations, throughput, memory."""
         return {

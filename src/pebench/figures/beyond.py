@@ -1,13 +1,11 @@
 """A test metric against length or resolution, the trained one marked."""
 
-from statistics import fmean
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.figures.curves import Curve, lines
+from pebench.figures.curves import Curve, lines, over_seeds
 from pebench.figures.style import RULE, scale
-from pebench.grids import factors, headline
+from pebench.grids import factor, headline
 from pebench.tables import Row, Table
 
 CAPTION = (
@@ -22,27 +20,22 @@ def draw(table: Table) -> Figure | None:
     Args:
         table: Whose records have test metrics such as ``test/accuracy@2x``.
     """
-    sizes = {1.0: "", **{factor: f"@{label}" for label, factor in factors(table).items()}}
-    if len(sizes) < 2:
-        return None
-    curves = {row.label: curve for row in table.rows if len(curve := _curve(row, table, sizes)) > 1}
+    curves = {row.label: curve for row in table.rows if len(curve := _curve(row, table)) > 1}
     if not curves:
         return None
+    sizes = sorted({size for curve in curves.values() for size, *_ in curve})
 
     def ticks(axes: Axes, most: int) -> None:
         axes.axvline(1.0, color=RULE, zorder=0)
-        axes.set_xticks([*sizes], [f"{size:g}x" for size in sizes])
+        axes.set_xticks(sizes, [f"{size:g}x" for size in sizes])
 
     return lines(curves, f"test {headline(table.task)}", "length or width, over the trained one", ticks)
 
 
-def _curve(row: Row, table: Table, sizes: dict[float, str]) -> Curve:
-    """Mean, lowest and highest at the sizes that all runs that finished have."""
-    runs = [record for record in row.records if record.config.seed in row.values]
-    curve: Curve = []
-    for size, suffix in sorted(sizes.items()):
-        seeds = [record.metrics.get(f"test/{table.task.metric}{suffix}") for record in runs]
-        values = [scale(table.task) * value for value in seeds if value is not None]
-        if values and len(values) == len(runs):
-            curve.append((size, fmean(values), min(values), max(values)))
-    return curve
+def _curve(row: Row, table: Table) -> Curve:
+    """The test metric of the runs that finished, by size."""
+    found = {size: values for label, values in row.beyond(table.task.metric).items() if (size := factor(label))}
+    sizes, times = {1.0: row.values, **found}, scale(table.task)
+    return over_seeds([
+        {size: times * values[seed] for size, values in sizes.items() if seed in values} for seed in row.values
+    ])  # fmt: skip

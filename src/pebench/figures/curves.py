@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 
 from matplotlib.axes import Axes
@@ -100,13 +100,17 @@ def _padded(values: Collection[float]) -> tuple[float, float]:
 
 
 def _curve(row: Row, table: Table) -> Curve:
-    """Mean, lowest and highest at the steps that all runs that finished have."""
+    """The validation metric of the runs that finished, by step."""
     name = f"val/{table.task.metric}"
-    runs = [
+    return over_seeds([
         {point["step"]: scale(table.task) * point[name] for point in record.curve if name in point}
         for record in row.records
         if record.config.seed in row.values
-    ]
+    ])  # fmt: skip
+
+
+def over_seeds(runs: Sequence[Mapping[float, float]]) -> Curve:
+    """Mean, lowest and highest of several runs, each a place along x to a value, where all of them have one."""
     steps = sorted(set.intersection(*map(set, runs))) if runs else []
     values = [[run[step] for run in runs] for step in steps]
     return [(step, fmean(seeds), min(seeds), max(seeds)) for step, seeds in zip(steps, values, strict=True)]

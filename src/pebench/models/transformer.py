@@ -180,7 +180,7 @@ class Transformer(nn.Module):
             for layer in range(spec.num_layers)
         )
         self.norm = nn.LayerNorm(self.d_model)
-        self._default_positions: dict[tuple[int, torch.device], Tensor] = {}
+        self._cells: dict[tuple[tuple[int, ...], torch.device], Tensor] = {}
         self._prepared: tuple[Tensor | None, Any] = (None, None)
         self._masks: Masks | None = None
         self._checked = set[int]()  # lengths with which the encoding's hooks returned what they must
@@ -208,15 +208,19 @@ class Transformer(nn.Module):
         return output
 
     def _positions(self, length: int, device: torch.device) -> Tensor:
-        key = (length, device)
-        if key not in self._default_positions:
-            extent = (length,) if self.encoding.spec.num_axes == 1 else self.encoding.spec.extent
+        extent = (length,) if self.encoding.spec.num_axes == 1 else self.encoding.spec.extent
+        positions = self.cells_of(extent, device)
+        if len(positions) != length:
+            raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
+        return positions
+
+    def cells_of(self, extent: tuple[int, ...], device: torch.device) -> Tensor:
+        """The positions (L, P) of a text or grid of some size, the same tensor each time."""
+        key = (extent, device)
+        if key not in self._cells:
             with torch.inference_mode(False):  # an inference tensor could not serve training later
-                positions = grid_positions(extent, device)
-            if len(positions) != length:
-                raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
-            self._default_positions[key] = positions
-        return self._default_positions[key]
+                self._cells[key] = grid_positions(extent, device)
+        return self._cells[key]
 
     def _masks_for(self, content: Tensor, valid: Tensor | None) -> Masks:
         """The masks of the last forward pass, if they are the same."""

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingLike, grid_positions
+from pebench.encodings.base import EncodingLike
 from pebench.layers import Linear, PatchEmbedding
 from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 
@@ -46,21 +45,17 @@ class ViT(Classifier):
         side = image_size // patch_size
         super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
-        self._other_grid: tuple[Any, Tensor] | None = None
         self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)
 
     def _positions(self, images: Tensor) -> Tensor:
-        """Those of another size's patches; the last are kept, as encodings prepare anew for a new tensor."""
+        """Those of another size's patches."""
         patch = self.input.patch_size
         rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
         if (rows * patch, columns * patch) != images.shape[-2:]:
             raise ValueError(f"expected images that patches of side {patch} tile, got {tuple(images.shape[-2:])}")
-        if self._other_grid is None or self._other_grid[0] != (rows, columns, images.device):
-            with torch.inference_mode(False):
-                self._other_grid = (rows, columns, images.device), grid_positions((rows, columns), images.device)
-        return self._other_grid[1]
+        return self.trunk.cells_of((rows, columns), images.device)
 
     def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:
         """Class logits (B, num_classes) of images of any size that patches tile.
