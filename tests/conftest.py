@@ -1,8 +1,10 @@
 """What all tests share: a cache folder of their own, and the processes that a test started."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,3 +57,21 @@ def parent_of(pid: int) -> int | None:
 def alive() -> Callable[[set[int]], set[int]]:
     """A function that says which of some processes are still there."""
     return lambda pids: {pid for pid in pids if parent_of(pid) is not None}
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    """Chromium without a window."""
+    program, service = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (program and service):
+        pytest.skip("needs chromium and chromedriver (Debian: chromium-driver)")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(service))
+    yield driver
+    driver.quit()

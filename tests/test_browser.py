@@ -3,8 +3,6 @@
 import base64
 import io
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,7 @@ from pebench.page import Page
 from pebench.records import Record, read_records
 from pebench.web import html
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.xdist_group("browser"),
-    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver (Debian: chromium-driver)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 CORE = Path(__file__).parents[1] / "results" / "core.jsonl"
 ATTACK = "</td><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 
@@ -30,20 +23,6 @@ def records() -> list[Record]:
     found = [record for record in read_records(CORE) if record.config.task in ("vit-cifar10", "text-imdb")]
     values = found[0].to_dict() | {"status": "failed", "error": {"reason": ATTACK, "kind": "error", "log": ATTACK}}
     return [*found, Record.from_dict(values | {"config": values["config"] | {"encoding": ATTACK}})]
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")
