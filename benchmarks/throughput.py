@@ -4,7 +4,8 @@ Arms take turns on synthetic data, so that a busy machine slows all of them alik
 1. hand-written: the model and the loop of this file, which owe nothing to pebench or Lightning;
 2. module in the loop: pebench's module in that loop, which is what the model costs;
 3. pebench: the module under the runner's Trainer, callbacks and logger, which adds what Lightning costs;
-4. with --tuned, pebench in 16 bit, and compiled too; with --peers, other libraries' models of the same sizes.
+4. with --tuned, pebench in 16 bit, and compiled too, and the floor: the linear layers' matrix products alone;
+5. with --peers, other libraries' models of the same sizes.
 
 Equal parameter counts and, after copying the weights, equal logits prove first that both models are one.
 Augmentation, validation and checkpoints are not timed. On a machine that does nothing else, run
@@ -53,9 +54,11 @@ Tensors = tuple[Tensor, ...]
 TASKS = {"image": "vit-cifar10", "text": "text-imdb", "lm": "lm-shakespeare"}
 ARMS = ("hand-written", "module in the loop", "pebench")
 TUNED: dict[str, dict[str, Any]] = {
+    "pebench, compiled": {"compile": True},
     "pebench, bf16": {"precision": "bf16-mixed"},
     "pebench, bf16, compiled": {"precision": "bf16-mixed", "compile": True},
 }
+PRODUCTS = {"products, 32 bit": torch.float32, "products, 16 bit": torch.bfloat16}
 MEMORY_STEPS = 2  # timed steps of a process that is there to tell its memory
 
 
@@ -376,6 +379,30 @@ def time_loop(work: Workload, model: PlainTransformer | SequenceModule, data: Te
     return (now(device) - start) / work.steps
 
 
+def time_products(work: Workload, dtype: torch.dtype, device: torch.device) -> float:
+    """Seconds that the matrix products of a step's linear layers take by themselves, forward and backward.
+
+    Left out: attention, what lies between the layers, and the first and the last layer.
+    """
+    tokens = work.batch * ((work.size // PATCH) ** 2 if work.kind == "image" else work.size)
+    shapes = [(work.width, wide * work.width) for wide in (3, 1, 4)] + [(4 * work.width, work.width)]
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(shape, dtype=dtype, device=device)
+
+    operands = [(random(tokens, i), random(i, o), random(tokens, o)) for i, o in shapes]
+
+    def step() -> None:
+        for inputs, weight, gradient in operands * work.depth:
+            _ = inputs @ weight, gradient @ weight.T, inputs.T @ gradient
+
+    step()
+    start = now(device)
+    for _ in range(work.steps):
+        step()
+    return (now(device) - start) / work.steps
+
+
 class Clock(Callback):
     """Times the steps of a fit behind its warm-up, then stops it."""
 
@@ -411,6 +438,8 @@ def time_pebench(
 
 def make_arm(work: Workload, name: str, device: torch.device) -> Callable[[], float]:
     """What runs a block of an arm and returns its seconds per step."""
+    if name in PRODUCTS:
+        return lambda: time_products(work, PRODUCTS[name], device)
     tensors = make_tensors(work, min(45_000, work.batch * max(64, 2 * work.steps)))  # CIFAR-10 has 45,000
     if name == ARMS[2] or name in TUNED:
         data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else Rows(*tensors)
@@ -425,7 +454,7 @@ def make_arm(work: Workload, name: str, device: torch.device) -> Callable[[], fl
 
 def arms(work: Workload, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
     """Every arm that was asked for, by name, but for peers that are not installed."""
-    names = [*ARMS, *(TUNED if options.tuned else ()), *(PEERS[work.kind] if options.peers else ())]
+    names = [*ARMS, *((*TUNED, *PRODUCTS) if options.tuned else ()), *(PEERS[work.kind] if options.peers else ())]
     found: dict[str, Callable[[], float]] = {}
     for name in names:
         with contextlib.suppress(ModuleNotFoundError):
@@ -498,10 +527,29 @@ def tuned_rows(work: Workload, seconds: dict[str, list[float]]) -> list[str]:
     return rows
 
 
+def floor_rows(work: Workload, seconds: dict[str, list[float]]) -> list[str]:
+    """The line of the fourth table."""
+    if not all(name in seconds for name in PRODUCTS):
+        return []
+    names = [arm for arm in seconds if arm in PEERS[work.kind]]
+    fastest = min(names, key=lambda name: statistics.median(seconds[name]), default=None)
+    wide, half = (seconds[name] for name in PRODUCTS)
+    cells = [work.name, *(f"{statistics.median(some):.4f}" for some in (wide, half)), ratio(half, wide)]
+    cells += [ratio(wide, seconds[ARMS[2]]), ratio(seconds[fastest], wide) if fastest else "-"]
+    return [f"| {' | '.join(cells)} |"]
+
+
 TUNED_HEADING = (
     "pebench's other settings: 16-bit matrix products with 32-bit weights, and compiled; how many times as fast as "
     "its own default, and as the fastest peer by its defaults:\n\n"
     "| workload | settings | s | pebench / this | fastest peer | fastest peer / this |\n|---|---|---|---|---|---|"
+)
+FLOOR_HEADING = (
+    "The floor: the matrix products of the blocks' linear layers alone, forward and backward, without attention and "
+    "all else. No setting of a width makes a step faster than its products; 16 bit helps where its products take less "
+    "than those of 32 bit:\n\n"
+    "| workload | 32 bit, s | 16 bit, s | 16 bit / 32 bit | 32 bit / pebench | fastest peer / 32 bit |\n"
+    "|---|---|---|---|---|---|"
 )
 MEMORY_HEADING = (
     "Memory that training takes beyond the process and its imports, in GiB, each in a process of its own, "
@@ -575,15 +623,25 @@ def main(arguments: Sequence[str]) -> None:
         return
     tables: dict[str, list[str]] = {
         heading(arguments, options.rounds, torch.device(options.device)): [],
-        peer_heading(): [], TUNED_HEADING: [], MEMORY_HEADING: [],
+        peer_heading(): [], TUNED_HEADING: [], FLOOR_HEADING: [], MEMORY_HEADING: [],
     }  # fmt: skip
     for work in works:
         if not disagreement(work) <= 1e-4:  # nor NaN
             raise RuntimeError(f"{work.name}: the two models do not compute the same")
         seconds = measure(work, options)
-        memory = measure_memory(work, [*seconds], arguments) if options.memory else {}
+        memory = (
+            measure_memory(work, [name for name in seconds if name not in PRODUCTS], arguments)
+            if options.memory
+            else {}
+        )
         told = [f"| {work.name} | {name} | {gib:.2f} |" for name, gib in memory.items()]
-        news = [row(work, seconds)], peer_rows(work, seconds), tuned_rows(work, seconds), told
+        news = (
+            [row(work, seconds)],
+            peer_rows(work, seconds),
+            tuned_rows(work, seconds),
+            floor_rows(work, seconds),
+            told,
+        )
         for lines, more in zip(tables.values(), news, strict=True):
             lines += more
         print("\n".join(line for lines in news for line in lines), file=sys.stderr, flush=True)
