@@ -484,7 +484,7 @@ def print_memory(work: Workload, options: argparse.Namespace) -> None:
     """The one figure of a process that `measure_memory` starts."""
     device = torch.device(options.device)
     with contextlib.suppress(ModuleNotFoundError):  # what a library's import takes is not the model's
-        make_arm(replace(work, depth=1, width=2 * work.heads, steps=1, batch=2), options.arm, torch.device("cpu"))
+        make_arm(replace(work, depth=1, width=32 * work.heads, steps=1, batch=2), options.arm, torch.device("cpu"))
     before = environment.peak_memory_gib(device) or 0.0
     make_arm(replace(work, steps=MEMORY_STEPS), options.arm, device)()
     print((environment.peak_memory_gib(device) or 0.0) - before)
@@ -629,26 +629,17 @@ def main(arguments: Sequence[str]) -> None:
         if not disagreement(work) <= 1e-4:  # nor NaN
             raise RuntimeError(f"{work.name}: the two models do not compute the same")
         seconds = measure(work, options)
-        memory = (
-            measure_memory(work, [name for name in seconds if name not in PRODUCTS], arguments)
-            if options.memory
-            else {}
-        )
+        news = [row(work, seconds)], peer_rows(work, seconds), tuned_rows(work, seconds), floor_rows(work, seconds)
+        models = [name for name in seconds if name not in PRODUCTS] if options.memory else []
+        memory = measure_memory(work, models, arguments)
         told = [f"| {work.name} | {name} | {gib:.2f} |" for name, gib in memory.items()]
-        news = (
-            [row(work, seconds)],
-            peer_rows(work, seconds),
-            tuned_rows(work, seconds),
-            floor_rows(work, seconds),
-            told,
-        )
-        for lines, more in zip(tables.values(), news, strict=True):
+        for lines, more in zip(tables.values(), (*news, told), strict=True):
             lines += more
-        print("\n".join(line for lines in news for line in lines), file=sys.stderr, flush=True)
-    page = "\n\n".join("\n".join([head, *lines]) for head, lines in tables.items() if lines) + "\n"
+        print("\n".join(line for lines in (*news, told) for line in lines), file=sys.stderr, flush=True)
+        page = "\n\n".join("\n".join([head, *lines]) for head, lines in tables.items() if lines) + "\n"
+        if options.output:  # after every workload: an hour's figures are not lost to its last minute
+            options.output.write_text(page, encoding="utf-8")
     sys.stdout.write(page)
-    if options.output:
-        options.output.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
