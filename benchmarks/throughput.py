@@ -10,6 +10,7 @@ Arms take turns on synthetic data, so that a busy machine slows all of them alik
 Equal parameter counts and, after copying the weights, equal logits prove first that both models are one.
 Augmentation, validation and checkpoints are not timed. On a machine that does nothing else, run
     python benchmarks/throughput.py --threads 2 --tuned --peers --output throughput.md
+and, for memory, the same with --memory.
 """
 
 import argparse
@@ -471,13 +472,22 @@ def measure(work: Workload, options: argparse.Namespace) -> dict[str, list[float
     return seconds
 
 
-def measure_memory(work: Workload, names: Sequence[str], arguments: Sequence[str]) -> dict[str, float]:
-    """GiB that each arm takes beyond what the process had before it, each in a process of its own."""
-    found = {}
-    for name in names:
+def time_rows(work: Workload, options: argparse.Namespace) -> list[list[str]]:
+    """A workload's lines of every table of times."""
+    seconds = measure(work, options)
+    return [[row(work, seconds)], peer_rows(work, seconds), tuned_rows(work, seconds), floor_rows(work, seconds)]
+
+
+def memory_rows(work: Workload, options: argparse.Namespace, arguments: Sequence[str]) -> list[str]:
+    """What each arm takes beyond what the process had before it, each in a process of its own."""
+    lines = []
+    for name in arms(work, options):
+        if name in PRODUCTS:
+            continue
         command = [sys.executable, __file__, *arguments, "--arm", name, "--workloads", work.name]
-        found[name] = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return found
+        gib = float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        lines.append(f"| {work.name} | {name} | {gib:.2f} |")
+    return lines
 
 
 def print_memory(work: Workload, options: argparse.Namespace) -> None:
@@ -551,6 +561,7 @@ FLOOR_HEADING = (
     "| workload | 32 bit, s | 16 bit, s | 16 bit / 32 bit | 32 bit / pebench | fastest peer / 32 bit |\n"
     "|---|---|---|---|---|---|"
 )
+MEMORY_TITLE = "# Memory of a training step of pebench and of others\n\n"
 MEMORY_HEADING = (
     "Memory that training takes beyond the process and its imports, in GiB, each in a process of its own, "
     f"{WARM_UP + MEMORY_STEPS} steps:\n\n| workload | model | GiB |\n|---|---|---|"
@@ -599,7 +610,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--peers", action="store_true", help="time other libraries too: timm, vit-pytorch, x-transformers, transformers"
     )
     parser.add_argument("--tuned", action="store_true", help="time pebench in 16 bit and compiled too")
-    parser.add_argument("--memory", action="store_true", help="tell each arm's memory too")
+    parser.add_argument("--memory", action="store_true", help="measure each arm's memory instead")
     parser.add_argument("--arm", help=argparse.SUPPRESS)  # for a process that tells its memory
     parser.add_argument("--output", type=Path, help="Markdown file for the table")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
@@ -621,21 +632,18 @@ def main(arguments: Sequence[str]) -> None:
     if options.arm:
         print_memory(works[0], options)
         return
-    tables: dict[str, list[str]] = {
-        heading(arguments, options.rounds, torch.device(options.device)): [],
-        peer_heading(): [], TUNED_HEADING: [], FLOOR_HEADING: [], MEMORY_HEADING: [],
-    }  # fmt: skip
+    device = torch.device(options.device)
+    heads = (heading(arguments, options.rounds, device), peer_heading(), TUNED_HEADING, FLOOR_HEADING)
+    if options.memory:
+        heads = (f"{MEMORY_TITLE}{circumstances('throughput.py', arguments, device)}{MEMORY_HEADING}",)
+    tables: dict[str, list[str]] = {head: [] for head in heads}
     for work in works:
         if not disagreement(work) <= 1e-4:  # nor NaN
             raise RuntimeError(f"{work.name}: the two models do not compute the same")
-        seconds = measure(work, options)
-        news = [row(work, seconds)], peer_rows(work, seconds), tuned_rows(work, seconds), floor_rows(work, seconds)
-        models = [name for name in seconds if name not in PRODUCTS] if options.memory else []
-        memory = measure_memory(work, models, arguments)
-        told = [f"| {work.name} | {name} | {gib:.2f} |" for name, gib in memory.items()]
-        for lines, more in zip(tables.values(), (*news, told), strict=True):
+        news = [memory_rows(work, options, arguments)] if options.memory else time_rows(work, options)
+        for lines, more in zip(tables.values(), news, strict=True):
             lines += more
-        print("\n".join(line for lines in (*news, told) for line in lines), file=sys.stderr, flush=True)
+        print("\n".join(line for lines in news for line in lines), file=sys.stderr, flush=True)
         page = "\n\n".join("\n".join([head, *lines]) for head, lines in tables.items() if lines) + "\n"
         if options.output:  # after every workload: an hour's figures are not lost to its last minute
             options.output.write_text(page, encoding="utf-8")

@@ -1,5 +1,6 @@
 """What a run was made with: versions, commit, device."""
 
+import contextlib
 import functools
 import platform
 import subprocess
@@ -62,6 +63,10 @@ def peak_memory_gib(device: torch.device) -> float | None:
     """Largest memory so far: of the accelerator if one is used, else resident memory of this process, if known."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
+    with contextlib.suppress(OSError):  # Linux; getrusage would count the parent's memory before exec, too
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 2**20
     try:
         import resource
     except ImportError:  # not a Unix
