@@ -7,16 +7,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from pebench import grids
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
-from pebench.data.batches import IGNORE, Windows
+from pebench.data.batches import IGNORE, Texts, Windows
+from pebench.data.images import shuffle_patches
 from pebench.encodings.base import grid_positions
-from pebench.figures import beyond
 from pebench.modules.base import SequenceModule
 from pebench.records import Record
+from pebench.results import grids
+from pebench.results.figures import beyond
+from pebench.results.tables import build_tables
 from pebench.runner import build, run
-from pebench.tables import build_tables
 from pebench.tasks import configure
 
 
@@ -66,15 +67,15 @@ def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_pat
 
 def test_an_encoding_that_refuses_other_sizes_has_the_control_alone(tmp_path):
     assert sizes(run(smoke("lm-grammar", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"sliding"}
-    assert sizes(run(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == set()
+    assert sizes(run(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"shuffled"}
 
 
 def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):
     record = run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
-    assert sizes(record) == {"1.5x", "2x"}
+    assert sizes(record) == {"shuffled", "1.5x", "2x"}
     data = datamodule_of(record.config)
     module = build(record.config, data).eval()
-    (label, loader), *_ = data.beyond((1.5,))
+    _, (label, loader) = data.beyond((1.5,))
     images, labels = data.on_after_batch_transfer(next(iter(loader)), 0)
     assert (label, images.shape[1:]) == ("1.5x", (1, 12, 12))
     assert torch.equal(labels, data.prepared.tensors["test_labels"][: len(labels)])
@@ -125,3 +126,37 @@ def test_sizes_are_a_table_and_a_picture():
     (plain,) = build_tables(records[2:])
     assert not grids.beyond(plain)
     assert beyond.draw(plain) is None
+
+
+def test_without_an_encoding_a_classifier_does_not_see_that_its_input_is_shuffled(tmp_path):
+    for task in ("text-order", "vit-digits"):
+        metrics = run(smoke(task, "none", max_steps=40), Options(tmp_path, device="cpu", threads=1)).metrics
+        assert metrics["test/accuracy@shuffled"] == pytest.approx(metrics["test/accuracy"], abs=0.002)
+    metrics = run(
+        configure("text-order", "add", 0, None, {"train.max_steps": 600}), Options(tmp_path, threads=1)
+    ).metrics
+    assert metrics["test/accuracy"] - metrics["test/accuracy@shuffled"] > 0.1
+
+
+def test_shuffled_texts_have_the_same_tokens_in_another_order():
+    lengths = torch.tensor([5, 1, 40])
+    texts = Texts(torch.arange(46), lengths, torch.tensor([0, 1, 0]))
+    shuffled = texts.shuffled()
+    for index in range(3):
+        before, after = (data[torch.tensor([index])][0][0] for data in (texts, shuffled))
+        assert sorted(after.tolist()) == before.tolist()
+    assert not torch.equal(shuffled.tokens, texts.tokens)
+    assert torch.equal(shuffled.tokens, texts.shuffled().tokens)
+    assert torch.equal(shuffled.labels, texts.labels)
+
+
+def test_shuffled_images_have_the_same_patches_in_another_order():
+    images = torch.arange(2 * 3 * 8 * 8).view(2, 3, 8, 8)
+    shuffled = shuffle_patches(images, 4, torch.Generator().manual_seed(0))
+    assert not torch.equal(shuffled, images)
+    for before, after in zip(images, shuffled, strict=True):
+        patches = [
+            sorted(image[:, y : y + 4, x : x + 4].flatten().tolist() for y in (0, 4) for x in (0, 4))
+            for image in (before, after)
+        ]
+        assert patches[0] == patches[1]

@@ -77,6 +77,11 @@ def write_ag_news(data: Path, train: int = 60) -> None:
     write_table(data / "ag_news", "test", text=["News unseen"], label=[3])
 
 
+def write_newsgroups(data: Path, train: int = 60) -> None:
+    write_table(data / "20_newsgroups", "train", text=texts(train, "post"), label=[i % 20 for i in range(train)])
+    write_table(data / "20_newsgroups", "test", text=["Post unseen", ""], label=[3, 19])
+
+
 def write_sst2(data: Path, train: int = 60) -> None:
     write_table(data / "sst2", "train", sentence=texts(train, "fine"), label=[i % 2 for i in range(train)])
     write_table(data / "sst2", "validation", sentence=["fine unseen"], label=[1])
@@ -114,7 +119,7 @@ def write_cifar10(data: Path, train: int = 100) -> None:
 
 WRITERS = {
     "vit-cifar10": write_cifar10, "text-sst2": write_sst2, "text-imdb": write_imdb, "text-agnews": write_ag_news,
-    "lm-shakespeare": write_shakespeare, "lm-wikitext2": write_wikitext2,
+    "text-20newsgroups": write_newsgroups, "lm-shakespeare": write_shakespeare, "lm-wikitext2": write_wikitext2,
 }  # fmt: skip
 
 
@@ -439,6 +444,7 @@ def test_training_images_have_zero_mean_and_unit_variance(task, tmp_path):
 SIZES = {
     "vit-digits": (1079, 359, 359), "vit-cifar10": (90, 10, 20), "text-order": (8000, 1000, 2000),
     "text-sst2": (54, 6, 1), "text-imdb": (54, 6, 2), "text-agnews": (54, 6, 1),
+    "text-20newsgroups": (54, 6, 2),
 }  # fmt: skip
 CHARACTERS = {"lm-grammar": (200_000, 10_000, 20_000), "lm-shakespeare": (90, 5, 5)}
 
@@ -457,10 +463,10 @@ def test_running_texts_have_their_lengths(task, tmp_path):
     assert tuple(data.sizes().values()) == (lengths[0] - 4, -(-(lengths[1] - 1) // 4), -(-(lengths[2] - 1) // 4))
 
 
-@pytest.mark.parametrize("task", ["text-imdb", "text-sst2", "text-agnews"])
+@pytest.mark.parametrize("task", ["text-imdb", "text-sst2", "text-agnews", "text-20newsgroups"])
 def test_every_tenth_text_is_for_validation(task, tmp_path):
     tensors = load(task, tmp_path).prepared.tensors
-    classes = 4 if task == "text-agnews" else 2
+    classes = {"text-agnews": 4, "text-20newsgroups": 20}.get(task, 2)
     rows = {name: [length - 1 for length in tensors[f"{name}_lengths"].tolist()] for name in ("train", "val")}
     assert rows["val"] == [9, 19, 29, 39, 49, 59]
     assert rows["train"] == [i for i in range(60) if i % 10 != 9]
@@ -511,6 +517,32 @@ def test_a_word_that_training_lacks_is_unknown(task, test, tmp_path):
     assert data.prepared.meta["vocab_size"] == 3  # [pad], [unk] and one word, whatever its case
     assert [list(text) for text in sequences(data, "test")] == test
     assert set(itertools.chain(*sequences(data, "train"))) == {2}
+
+
+def test_newsgroups_are_downloaded_by_scikit_learn(tmp_path, monkeypatch):
+    """Once; then they are read from what was kept, as from a local folder."""
+    asked = []
+
+    def fetch(*, data_home, subset, remove, shuffle):
+        asked.append((subset, remove, shuffle))
+        return SimpleNamespace(
+            data=texts(20, "post") if subset == "train" else ["Post unseen", ""], target=np.arange(20) % 20
+        )
+
+    def fetch_test(**options):
+        posts = fetch(**options)
+        posts.target = posts.target[: len(posts.data)]
+        return posts
+
+    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", fetch_test)
+    monkeypatch.setattr(sources, "reachable", lambda url: url == "https://figshare.com")
+    data = datamodule("text-20newsgroups", max_len=8)
+    data.model_arguments()
+    assert tuple(data.sizes().values()) == (18, 2, 2)
+    assert sequences(data, "test") == [(2, 1), (1,)]
+    assert data.prepared.tensors["test_labels"].tolist() == [0, 1]
+    datamodule("text-20newsgroups", max_len=4).model_arguments()
+    assert asked == [(split, ("headers", "footers", "quotes"), False) for split in ("test", "train")]
 
 
 def test_a_word_of_validation_alone_is_unknown(tmp_path):

@@ -1,4 +1,4 @@
-"""The test split again, at lengths and resolutions that the model was not trained at."""
+"""The test split again, at lengths and resolutions that the model was not trained at, and without its order."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -20,6 +20,7 @@ def measure_beyond(
 
     A language model is asked for the same tokens in longer windows, and, as a control, with windows of the
     trained length that overlap by half, ``sliding``: what longer windows gain by context alone, it gains too.
+    A classifier's control is ``shuffled``, its tokens or patches in random order: what a bag of them tells.
 
     Args:
         trainer: Of the run; it says where the model computes, and in which precision.
@@ -29,7 +30,7 @@ def measure_beyond(
         stop: Asked at every batch whether to stop.
 
     Returns:
-        ``test/accuracy@1.5x`` and the like; nothing, but for the control, with an encoding that refuses positions
+        ``test/accuracy@1.5x`` and the like; nothing, but for controls, with an encoding that refuses positions
         beyond the trained ones, and nothing at a size that it breaks at.
 
     Raises:

@@ -62,6 +62,10 @@ SST2 = Source("sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4
 AG_NEWS = Source(
     "ag_news", "ag_news/*.parquet", HUB, "fancyzhx/ag_news", None, "eb185aade064a813bc0b7f42de02595523103ca4"
 )
+NEWSGROUPS = Source(
+    "20_newsgroups", "20_newsgroups/*.parquet", "https://figshare.com",
+    pin="read by scikit-learn, which checks SHA-256 8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+)  # fmt: skip
 WIKITEXT2 = Source(
     "wikitext2", "wikitext-2-v1/*.parquet", HUB, "Salesforce/wikitext", "wikitext-2-v1",
     "b08601e04326c79dfdd32d625aee71d232d685c3",

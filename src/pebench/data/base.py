@@ -162,7 +162,7 @@ class TensorDataModule(lightning.LightningDataModule):
         return self._evaluation("test")
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """The test split at other sizes, each with a label such as ``2x``; nothing where a task has no other sizes.
+        """The test split at other sizes, each with a label such as ``2x``, and controls, labelled by a word.
 
         Args:
             factors: How many times as long, or as wide, as in training.

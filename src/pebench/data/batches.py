@@ -128,6 +128,12 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
         tokens = self.tokens[where].long().masked_fill_(offsets >= lengths[:, None], 0)
         return tokens, lengths, self.labels[index]
 
+    def shuffled(self) -> "Texts":
+        """The same texts, the tokens of each in a random order, which is the same every time."""
+        noise = torch.rand(len(self.tokens), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        owners = torch.arange(len(self)).repeat_interleave(self.lengths)
+        return Texts(self.tokens[(owners + noise).argsort()], self.lengths, self.labels)
+
     def padding(self, batches: Batches) -> float:
         """Share of the tokens of an epoch that are padding."""
         longest = [(int(self.lengths[index].max()), self.lengths[index]) for index in batches]

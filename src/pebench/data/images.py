@@ -44,8 +44,16 @@ class Images(TensorDataModule):
         return Rows(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """The same images, enlarged to whole patches by bilinear interpolation; fewer in a batch."""
+        """The same images with their patches in random order, a control, and enlarged to whole patches.
+
+        They are enlarged by bilinear interpolation, and fewer in a batch.
+        """
         images, labels = self.prepared.tensors["test_images"], self.prepared.tensors["test_labels"]
+        noise = torch.Generator().manual_seed(0)  # the same order every time
+        yield (
+            "shuffled",
+            self._all_of(Rows(shuffle_patches(images, self.patch_size, noise), labels), 2 * self.batch_size),
+        )
         for factor in factors:
             side = round(factor * images.shape[-1] / self.patch_size) * self.patch_size
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
@@ -78,6 +86,24 @@ class Images(TensorDataModule):
         std = (shares @ values**2 - mean**2).sqrt()
         digits = 6  # more would differ between processors, and with them the fingerprint
         return {"mean": mean.round(decimals=digits).tolist(), "std": std.round(decimals=digits).tolist()}
+
+
+def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> Tensor:
+    """Deal the patches of each image out to other places of it.
+
+    Args:
+        images: (B, channels, side, side).
+        patch_size: Side of a patch in pixels; divides the image's.
+        noise: What draws an order for each image.
+
+    Returns:
+        The same shape.
+    """
+    patches = images.unflatten(3, (-1, patch_size)).unflatten(2, (-1, patch_size)).permute(0, 2, 4, 1, 3, 5)
+    flat = patches.flatten(1, 2)  # (B, patches, channels, patch_size, patch_size)
+    order = torch.rand(flat.shape[:2], generator=noise).argsort(dim=1)
+    dealt = flat[torch.arange(len(flat))[:, None], order].view(patches.shape)
+    return dealt.permute(0, 3, 1, 4, 2, 5).reshape(images.shape)
 
 
 def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: tuple[int, int] = (0, 1)) -> Tensor:

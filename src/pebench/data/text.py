@@ -1,13 +1,13 @@
 """Texts with a label: IMDB, SST-2 and AG News of the hub, and rhyme schemes made here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
@@ -52,6 +52,12 @@ class LabelledTexts(TensorDataModule):
         texts = Texts(*(tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")))
         return texts, texts.lengths
 
+    def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
+        """As a control, the same texts with their tokens in random order."""
+        texts, lengths = self.split("test")
+        assert isinstance(texts, Texts)
+        yield "shuffled", self._all_of(texts.shuffled(), 2 * self.batch_size, lengths)
+
     def describe(self) -> dict[str, Any]:
         """Sizes of vocabulary, text and label set."""
         return {"vocab_size": self.vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
@@ -70,13 +76,17 @@ class HubTexts(LabelledTexts):
     text_column: ClassVar[str] = "text"
     test_split: ClassVar[str] = "test"
 
+    def load(self) -> Any:
+        """The source, as a `datasets.DatasetDict`."""
+        return load_hub(self.source, self.data_dir, {"train", self.test_split}, {self.text_column, "label"})
+
     def clean(self, texts: Sequence[str]) -> list[str]:
         """The texts without what is not text."""
         return list(texts)
 
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
-        data = load_hub(self.source, self.data_dir, {"train", self.test_split}, {self.text_column, "label"})
+        data = self.load()
         train, test = data["train"], data[self.test_split]
         kept, held_out = every_tenth(len(train))
         rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
@@ -149,6 +159,40 @@ class AGNews(HubTexts):
 
     title, source = "ag_news", sources.AG_NEWS
     num_classes = 4
+
+
+class Newsgroups(HubTexts):
+    """20 Newsgroups, split by date: posts without headers, footers and quotes, in twenty topics.
+
+    Not of the hub but of scikit-learn, which downloads and strips them; they are kept as tables like the hub's.
+    """
+
+    title, source = "20_newsgroups", sources.NEWSGROUPS
+    num_classes = 20
+
+    def load(self) -> Any:
+        """The local copy, or what scikit-learn downloads."""
+        if self.data_dir is None and not sources.downloaded(self.source):
+            sources.check_available(self.source, None)
+            self._download(sources.cache_folder() / "downloads" / self.source.folder)
+        folder = self.data_dir or sources.cache_folder() / "downloads"
+        return load_hub(self.source, folder, {"train", "test"}, {"text", "label"})
+
+    def _download(self, folder: Path) -> None:
+        """Make a table of each split. The test split comes first: without the training split nothing is there."""
+        import datasets
+        from sklearn.datasets import fetch_20newsgroups
+
+        datasets.disable_progress_bars()
+        for split in ("test", "train"):
+            try:
+                posts = fetch_20newsgroups(
+                    data_home=str(folder.parent), subset=split, remove=("headers", "footers", "quotes"), shuffle=False
+                )
+            except OSError as error:
+                raise UserError(f"20 Newsgroups cannot be downloaded: {error}") from error
+            rows = datasets.Dataset.from_dict({"text": posts.data, "label": posts.target.tolist()})
+            rows.to_parquet(folder / f"{split}.parquet")
 
 
 class Order(LabelledTexts):

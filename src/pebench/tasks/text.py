@@ -88,4 +88,25 @@ TASKS = (
         cite=("zhang2015character",),
         budgets=_short_texts(max_len=128),
     ),
+    _text(
+        "text-20newsgroups",
+        summary="20 Newsgroups, twenty topics, posts without headers, footers and quotes",
+        data="pebench.data.text:Newsgroups",
+        num_classes=20,
+        source=sources.NEWSGROUPS,
+        splits=EVERY_TENTH,
+        cite=("lang1995newsweeder",),
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
+                DataConfig(max_len=256, vocab_size=16_384),
+                TrainConfig(max_steps=1000, batch_size=32, learning_rate=2e-3, evaluations=4),
+            ),
+            full=Budget(
+                ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
+                DataConfig(max_len=512, vocab_size=16_384),
+                TrainConfig(max_steps=8000, batch_size=32, learning_rate=5e-4, evaluations=20),
+            ),
+        ),
+    ),
 )
