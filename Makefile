@@ -30,8 +30,8 @@ quickstart:  ## Run the embedded suite
 results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$(SUITE).jsonl
 	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
 
-readme:  ## Put the overview of results/core.jsonl into README.md
-	pebench report results/core.jsonl --format overview > overview.tmp
+readme:  ## Put the overview of the headline results into README.md
+	pebench report results/untuned.jsonl --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md
 	rm overview.tmp
 

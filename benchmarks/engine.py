@@ -55,7 +55,7 @@ def measure(folder: Path, rounds: int) -> list[tuple[str, str, str]]:
     make_finished(finished, 500)
     again = [*RUNS, "--seeds", "250", "--tier", "smoke", "--out", str(finished)]
     rows = [
-        seconds("`--help`", rounds, lambda: pebench("--help"), "0.5 s"),
+        seconds("`--help`", rounds, lambda: pebench("--help"), "0.3 s"),
         seconds("plan of 100,000 runs, none done", rounds, lambda: pebench(*plan, str(folder / "none")), "5 s"),
         seconds("500 finished runs recognised, table printed", rounds, lambda: pebench(*again), "2 s"),
         *(cold(folder, rounds, executor) for executor in ("sequential", "local")),

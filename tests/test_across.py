@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from pebench import across, resampling
-from pebench.across import Interval, Standing, Summary, critical_difference, groups, summarise
 from pebench.records import Record
-from pebench.tables import build_tables
+from pebench.results import across, resampling
+from pebench.results.across import Interval, Standing, Summary, critical_difference, groups, summarise
+from pebench.results.tables import build_tables
 from pebench.tasks import configure
 
 TASKS = ("vit-digits", "text-order", "lm-grammar", "vit-cifar10", "text-imdb", "text-sst2", "lm-wikitext2")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pebench.page import Page
 from pebench.records import Record, read_records
-from pebench.web import html
+from pebench.results.page import Page
+from pebench.results.web import html
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
-CORE = Path(__file__).parents[1] / "results" / "core.jsonl"
+CORE = Path(__file__).parents[1] / "results" / "untuned.jsonl"
 ATTACK = "</td><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 
 

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from pebench import figures, plugins
+from pebench import plugins
+from pebench.cli import main
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
-from pebench.page import Page
 from pebench.plugins import Plugin
-from pebench.publish import WRITERS
 from pebench.records import read_records
 from pebench.registry import encoding_cards
-from pebench.report import overview
+from pebench.results import figures
+from pebench.results.page import Page
+from pebench.results.publish import WRITERS, written
+from pebench.results.report import overview
 from pebench.suites import load_suite
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +39,7 @@ def code(language: str) -> list[str]:
 def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path, ending: str) -> None:
     page = Page.of(read_records(records), load_suite(records.stem))
     published = records.with_suffix(ending).read_text(encoding="utf-8")
-    assert comparable(published) == comparable(WRITERS[ending](page)), "make results"
+    assert comparable(published) == comparable(written(page, records.stem)[ending]), "make results"
 
 
 def comparable(text: str) -> str:
@@ -50,7 +52,7 @@ def comparable(text: str) -> str:
 )
 @pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
 def test_published_pictures_are_made_of_their_records(records: Path) -> None:
-    from pebench.figures.style import to_svg
+    from pebench.results.figures.style import to_svg
 
     page = Page.of(read_records(records), load_suite(records.stem))
     published = {
@@ -62,7 +64,7 @@ def test_published_pictures_are_made_of_their_records(records: Path) -> None:
 def test_the_readme_shows_the_published_overview() -> None:
     shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", README, re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "core.jsonl")))
+    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "untuned.jsonl")))
 
 
 @pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])
@@ -111,7 +113,22 @@ def test_the_example_runs_in_a_trainer_of_its_own() -> None:
     assert all(0 <= accuracy <= 1 for accuracy in accuracies.values())
 
 
+def test_the_example_goes_from_an_encoding_to_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT / "examples")
+    lines = (runpy.run_path("own_encoding.py")["__doc__"] or "").splitlines()
+    verify, run, plot = (shlex.split(line)[1:] for line in lines if line.startswith("pebench"))
+    assert main(verify) == 0
+    assert main([*run, "--seeds", "1", "--tier", "smoke", "--out", str(tmp_path)]) == 0
+    assert main([*plot[:-1], str(tmp_path / "triangle.svg")]) == 0
+    capsys.readouterr()
+    assert main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("\n| own_encoding:TriangleEncoding |") >= 2
+
+
 def test_the_readme_lists_every_source_file() -> None:
     source = ROOT / "src" / "pebench"
     files = {path.name for path in source.glob("*.py") if not path.name.startswith("_")}
+    files |= {path.name for path in (source / "results").glob("*.py") if not path.name.startswith("_")}
     assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}

@@ -12,8 +12,8 @@ from pebench.effects import effects
 from pebench.encodings.alibi import slopes
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.errors import UserError
-from pebench.figures.encoding import draw
 from pebench.registry import encoding_cards
+from pebench.results.figures.encoding import draw
 
 TEXT, GRID = (12,), (4, 4)
 
@@ -149,5 +149,5 @@ def test_an_encoding_of_ones_own_that_raises_is_told_by_its_line(tmp_path, monke
 
 
 def test_a_picture_of_measured_effects_needs_no_torch():
-    code = "import sys, pebench.figures.encoding; assert 'torch' not in sys.modules"
+    code = "import sys, pebench.results.figures.encoding; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

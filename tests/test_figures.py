@@ -10,16 +10,16 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from pebench import figures
-from pebench.across import Interval, Standing, Summary
 from pebench.config import DataConfig, ModelConfig, RunConfig, TrainConfig
-from pebench.figures import cost, curves, differences, ranks, style
-from pebench.page import Page
 from pebench.records import Record, read_records
 from pebench.registry import encoding_cards
-from pebench.tables import Table, build_tables
+from pebench.results import figures
+from pebench.results.across import Interval, Standing, Summary
+from pebench.results.figures import cost, curves, differences, ranks, style
+from pebench.results.page import Page
+from pebench.results.tables import Table, build_tables
 
-CORE = Page.of(read_records(Path(__file__).parents[1] / "results" / "core.jsonl"))
+CORE = Page.of(read_records(Path(__file__).parents[1] / "results" / "untuned.jsonl"))
 
 
 def record(encoding: str, seed: int, value: float | None, **args: int) -> Record:

@@ -20,10 +20,10 @@ from pebench.cli import main
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.inspection import compare
 from pebench.leases import Holder, claim
-from pebench.page import Page
 from pebench.planning import note_plan
 from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
-from pebench.report import markdown
+from pebench.results.page import Page
+from pebench.results.report import markdown
 from pebench.tasks import TASKS, configure
 
 DATASET = {"fingerprint": "0123456789abcdef" * 4, "sizes": {"train": 3}, "padding": None}

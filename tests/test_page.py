@@ -15,12 +15,14 @@ import pytest
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
-from pebench.export import to_csv, to_json
-from pebench.latex import latex
-from pebench.page import Page
-from pebench.publish import WRITERS, publish
 from pebench.records import Record, read_records, write_jsonl
-from pebench.report import markdown
+from pebench.results.export import to_csv, to_json
+from pebench.results.figures import along
+from pebench.results.grids import by_value
+from pebench.results.latex import latex
+from pebench.results.page import Page
+from pebench.results.publish import WRITERS, publish, written
+from pebench.results.report import markdown
 from pebench.suites import Suite
 from pebench.tasks import configure
 
@@ -71,7 +73,7 @@ def test_a_page_has_its_parts_in_order() -> None:
     assert [text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")] == sorted(
         text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")
     )
-    parts = ["Overview", *TASKS, "Across", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
+    parts = ["Overview", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
     assert heads(text) == parts
 
 
@@ -228,8 +230,11 @@ def test_every_format_and_the_records_are_written(tmp_path: Path) -> None:
     assert {path.parent.name for path in files if path.name not in texts} == {"v1.2-figures"}
     assert all(path.is_file() for path in files)
     again = page(read_records(tmp_path / "new" / "v1.2.jsonl"))
-    for ending, write in WRITERS.items():
-        assert (tmp_path / "new" / f"v1.2{ending}").read_text(encoding="utf-8") == write(again)
+    for ending, text in written(again, "v1.2").items():
+        assert (tmp_path / "new" / f"v1.2{ending}").read_text(encoding="utf-8") == text
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", (tmp_path / "new" / "v1.2.md").read_text(encoding="utf-8"))
+    assert len(pictures) == len(set(pictures)) > len(TASKS)
+    assert all((tmp_path / "new" / picture).is_file() for picture in pictures)
 
 
 def test_the_command_line_writes_a_suites_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -305,3 +310,49 @@ def test_pages_are_made_without_torch(tmp_path: Path) -> None:
         f"'--output', {str(tmp_path)!r} + '/page']) == 0; print('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.endswith("False\n")
+
+
+# A setting that varies
+
+
+DEPTHS = replace(SUITE, tasks=["vit-digits"], vary={"model.num_layers": [1, 4]})
+
+
+def by_depth(shallow: float = 0.5, deep: float = 0.6) -> list[Record]:
+    return [
+        run("vit-digits", encoding, seed, mean + (0.01 if encoding == "rope" else 0) + 0.001 * seed, **settings)
+        for settings, mean in (({}, shallow), ({"model.num_layers": 4}, deep))
+        for encoding in MEANS
+        for seed in range(8)
+    ]
+
+
+def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Path) -> None:
+    made = page(by_depth(), DEPTHS)
+    assert [*made.absent] == []
+    (series,) = made.series
+    grid = by_value(series)
+    assert [*grid] == [
+        "Encoding", "accuracy % ↑, num_layers 1", "accuracy % ↑, num_layers 4",
+        "Δ to add (points), num_layers 1", "Δ to add (points), num_layers 4",
+    ]  # fmt: skip
+    assert [cell.split()[0] for cell in grid["accuracy % ↑, num_layers 4"]] == ["60.35", "60.35", "61.35"]
+    assert grid["Δ to add (points), num_layers 1"][2].split()[0] == "+1.00"
+    assert "## vit-digits by model.num_layers" in markdown(made)
+    files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
+    assert {"vit-digits-by-num_layers.svg", "vit-digits-by-num_layers.png"} <= files
+    axes = along.draw(series).axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
+    assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
+
+
+def test_what_lacks_at_a_value_is_told() -> None:
+    deep = [r for r in by_depth() if r.config.model.num_layers == 4]
+    lost = page(deep, DEPTHS).absent
+    assert {(absence.task, absence.seed) for absence in lost} == {
+        ("vit-digits (model.num_layers=1)", seed) for seed in range(8)
+    }
+    assert len(lost) == 8 * len(MEANS)
+    assert not page(deep, DEPTHS).series
+    some = [r for r in by_depth() if (r.config.model.num_layers, r.config.encoding) != (4, "rope")]
+    assert {(absence.task, absence.label) for absence in page(some, DEPTHS).absent} == {("vit-digits", "rope")}

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -663,3 +664,39 @@ def test_a_setting_that_breaks_the_regime_cannot_be_selected() -> None:
 def test_a_matched_suite_needs_its_reference() -> None:
     with pytest.raises(UserError, match="add"):
         plan_of(encodings=["rope", "learned"], regime="parameters")
+
+
+# What varies between tables
+
+
+def test_each_value_of_a_setting_that_varies_makes_runs_of_its_own() -> None:
+    plan = plan_of(encodings=["add", "learned"], vary={"model.num_layers": [1, 3], "model.d_model": [16, 32]})
+    shapes = [(c.model.num_layers, c.model.d_model, c.encoding) for c in plan.kinds]
+    assert sorted(shapes) == sorted(itertools.product([1, 3], [16, 32], ["add", "learned"]))
+    text = asked("--pe", "add", "--pe", "learned", "--vary", "model.num_layers=1,3", "--vary", "model.d_model=16,32")
+    assert {c.kind for c in text.kinds} == {c.kind for c in plan.kinds}
+
+
+@matched_regimes
+def test_rows_are_matched_at_the_value_that_they_have(regime: str) -> None:
+    both = plan_of(encodings=["add", "learned"], regime=regime, vary={"model.num_layers": [1, 3]})
+    for layers in (1, 3):
+        alone = plan_of(encodings=["add", "learned"], regime=regime, settings={"model.num_layers": layers})
+        assert {c.kind for c in alone.kinds} <= {c.kind for c in both.kinds}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"vary": {"model.num_layer": [1]}}, "model.num_layers"),
+        ({"vary": {"model.num_layers": ["x"]}}, "model.num_layers expects int"),
+        ({"vary": {"model.num_layers": "12"}}, "must be a list"),
+        ({"vary": {"model.num_layers": []}}, "must be a list"),
+        ({"vary": {"encoding.ratio": [1]}}, "row of its own"),
+        ({"vary": {RATE: [1e-3]}, "select": {RATE: [1e-3]}}, "set or selected too"),
+        ({"vary": {"model.d_ff": [8]}, "regime": "parameters"}, "it matches parameters"),
+    ],
+)
+def test_what_cannot_vary_is_said(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        plan_of(**options)

@@ -23,12 +23,12 @@ from pebench.errors import UserError
 from pebench.executors.worker import work
 from pebench.models import transformer
 from pebench.models.transformer import Transformer
-from pebench.origin import changed_plugins, warnings
-from pebench.page import Page
 from pebench.records import FILE_NAME, Record, read_record, read_records
 from pebench.registry import encoding_card, encoding_cards, load_encoding, normal_options, register
-from pebench.report import markdown
-from pebench.tables import build_tables
+from pebench.results.origin import changed_plugins, warnings
+from pebench.results.page import Page
+from pebench.results.report import markdown
+from pebench.results.tables import build_tables
 from pebench.tasks import configure
 
 HEAD = "import torch\nfrom pebench import PositionalEncoding\n\n"

@@ -15,8 +15,8 @@ from pebench.config import CORE_ENCODINGS
 from pebench.records import read_records
 from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, keys_of
 from pebench.registry import encoding_cards, load_encoding
+from pebench.results.tables import build_tables
 from pebench.suites import suite_files
-from pebench.tables import build_tables
 from pebench.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
@@ -138,14 +138,14 @@ def test_an_encoding_of_ones_own_that_names_nothing_is_told_how(tmp_path, monkey
 
 
 def test_a_table_names_its_keys_and_a_command_that_prints_just_these():
-    for table in build_tables(read_records(ROOT / "results" / "core.jsonl")):
+    for table in build_tables(read_records(ROOT / "results" / "untuned.jsonl")):
         keys, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited(table)).groups()
         assert keys_in(bibtex(command.split())) == keys.split(", ")
         assert set(table.task.cite) < set(keys.split(", "))
 
 
 def test_a_table_does_not_depend_on_packages_of_others():
-    records = read_records(ROOT / "results" / "core.jsonl")
+    records = read_records(ROOT / "results" / "untuned.jsonl")
     strange = [
         replace(r, config=replace(r.config, encoding="nobody:Has")) for r in records if r.config.encoding == "rope"
     ]

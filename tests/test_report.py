@@ -14,13 +14,13 @@ from rich.console import Console
 
 from pebench.config import CORE_ENCODINGS, DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.errors import UserError
-from pebench.export import to_csv, to_json
-from pebench.latex import latex
-from pebench.page import Page
 from pebench.records import Record, read_records, write_jsonl
-from pebench.report import markdown
+from pebench.results.export import to_csv, to_json
+from pebench.results.latex import latex
+from pebench.results.page import Page
+from pebench.results.report import markdown
+from pebench.results.terminal import terminal
 from pebench.tasks import TASKS, Budget, Task
-from pebench.terminal import terminal
 
 GOLDEN = Path(__file__).parent / "golden" / "report.md"
 BUDGET = Budget(ModelConfig(), DataConfig(patch_size=4), TrainConfig())

@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pebench import export, report
 from pebench.cli import main
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
 from pebench.config import RunConfig
 from pebench.costs import Cost, cost
 from pebench.errors import UserError
-from pebench.origin import commands
-from pebench.page import Page
 from pebench.planning import SELECTION_SEED, Plan
 from pebench.records import Record, write_jsonl
+from pebench.results import export, report
+from pebench.results.origin import commands
+from pebench.results.page import Page
+from pebench.results.tables import build_tables
+from pebench.results.terminal import terminal
 from pebench.suites import Suite
-from pebench.tables import build_tables
 from pebench.tasks import TASKS, configure
-from pebench.terminal import terminal
 
 RATE, DECAY = "train.learning_rate", "train.weight_decay"
 BEST = {"add": 1e-3, "concat": 1e-2, "learned": 1e-3, "none": 1e-2, "rope": 1e-2}

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats as scipy_stats
 
-from pebench.stats import Difference, equivalence, estimate, holm, paired_difference, verdict
+from pebench.results.stats import Difference, equivalence, estimate, holm, paired_difference, verdict
 
 
 def test_the_interval_is_students() -> None:
@@ -118,5 +118,8 @@ def test_equal_differences_are_within_the_margin_or_not(shift: float, p: float) 
 
 
 def test_importing_loads_no_heavy_package() -> None:
-    code = "import sys, pebench.across, pebench.report; print({'torch', 'scipy', 'numpy', 'rich'} & set(sys.modules))"
+    code = (
+        "import sys, pebench.results.across, pebench.results.report; "
+        "print({'torch', 'scipy', 'numpy', 'rich'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"

@@ -193,7 +193,7 @@ WRONG_SETTINGS = {
     "model.d_ff": ("wide", r"model\.d_ff expects .*int.*, got 'wide'"),
     "model.num_heads": (3, r"model\.d_model must be a multiple of model\.num_heads, got 32 and 3"),
     "model.dropout": (1.0, r"model\.dropout must be in \[0, 1\), got 1\.0"),
-    "model.num_layers": (0, r"model\.num_layers must be positive, got 0"),
+    "model.num_layers": (-1, r"model\.num_layers must be in \[0, inf\), got -1"),
     "data.patch_size": (-1, r"data\.patch_size must be positive, got -1"),
 }
 
@@ -396,7 +396,9 @@ def test_an_encodings_card_is_what_its_class_says(encoding):
     assert normal_options(encoding, card.options) == {}
 
 
-@pytest.mark.parametrize("module", ["config", "registry", "tasks", "suites", "records", "sources", "streams", "stats"])
+@pytest.mark.parametrize(
+    "module", ["config", "registry", "tasks", "suites", "records", "sources", "streams", "results.stats"]
+)
 def test_what_makes_tables_does_not_load_torch(module):
     heavy = "{'torch', 'lightning', 'torchmetrics', 'torchvision', 'datasets', 'sklearn'}"
     assert python(f"import sys, pebench.{module}; print(sorted({heavy} & set(sys.modules)))") == "[]"
@@ -520,7 +522,8 @@ def test_every_suite_can_be_planned(name):
     assert suite.expect
     assert f"{plan.size} runs" in suite.cost
     left_out = [pair for pair in product(suite.tasks, suite.encodings) if suite.where_served and not serves(*pair)]
-    assert len(plan.kinds) == len(suite.tasks) * len(suite.encodings) - len(left_out)
+    varied = math.prod(len(values) for values in suite.vary.values())
+    assert len(plan.kinds) == (len(suite.tasks) * len(suite.encodings) - len(left_out)) * varied
     assert len({config.key for config in runs}) == len(runs) > 0
     assert len(runs) == (len(plan.selecting()) if suite.select else plan.size)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from pebench import figures
-from pebench.page import Page
 from pebench.records import Record, read_records
-from pebench.report import markdown
+from pebench.results import figures
+from pebench.results.page import Page
+from pebench.results.report import markdown
+from pebench.results.web import html
+from pebench.results.web.content import number, prose
 from pebench.suites import load_suite
-from pebench.web import html
-from pebench.web.content import number, prose
 
 RESULTS = Path(__file__).parents[1] / "results"
-CORE = read_records(RESULTS / "core.jsonl")
+CORE = read_records(RESULTS / "untuned.jsonl")
 ATTACK = "</td></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
 
@@ -62,7 +62,7 @@ def read(text: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def core() -> str:
-    return html(Page.of(CORE, load_suite("core")))
+    return html(Page.of(CORE, load_suite("untuned")))
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_says_what_the_markdown_page_says(core: str) -> None:
-    page = markdown(Page.of(CORE, load_suite("core")))
+    page = markdown(Page.of(CORE, load_suite("untuned")))
     rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:2] == "| "]
     rows = [row for row in rows if row[0] != "Encoding"]
     assert len(rows) == 5 * (1 + 4 + 1)
@@ -155,10 +155,10 @@ def test_pages_and_pictures_are_made_without_torch() -> None:
     program = f"""
 import sys
 from pathlib import Path
-from pebench.page import Page
+from pebench.results.page import Page
 from pebench.records import read_records
-from pebench.web import html
-html(Page.of(read_records(Path({str(RESULTS / "core.jsonl")!r}))))
+from pebench.results.web import html
+html(Page.of(read_records(Path({str(RESULTS / "untuned.jsonl")!r}))))
 sys.exit(", ".join({{"torch", "lightning", "pandas"}} & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

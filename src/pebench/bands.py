@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.origin import assignments
 from pebench.records import Record
-from pebench.tables import Row, Table, build_tables
+from pebench.results.origin import assignments
+from pebench.results.tables import Row, Table, build_tables
 
 FOLDER = "over-seeds"
 """Of an output folder; what is in it is made from the records, anew each time."""

@@ -42,7 +42,7 @@ class ModelConfig:
 
     Args:
         d_model: Width of the residual stream.
-        num_layers: Number of blocks.
+        num_layers: Number of blocks; with none a classifier is a bag of embeddings.
         num_heads: Attention heads; must divide ``d_model``.
         d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
         dropout: Probability of dropping a channel, after the input and in each residual branch.
@@ -219,7 +219,7 @@ def check(config: RunConfig) -> None:
     """
     model, train = config.model, config.train
     positive = {
-        "model.d_model": model.d_model, "model.num_layers": model.num_layers, "model.num_heads": model.num_heads,
+        "model.d_model": model.d_model, "model.num_heads": model.num_heads,
         "model.d_ff": model.d_ff, "train.max_steps": train.max_steps, "train.batch_size": train.batch_size,
         "train.learning_rate": train.learning_rate, "train.evaluations": train.evaluations, "train.clip": train.clip,
         **{f"data.{name}": value for name, value in vars(config.data).items()},
@@ -228,7 +228,8 @@ def check(config: RunConfig) -> None:
         if value is not None and not 0 < value < math.inf:
             raise UserError(f"{name} must be positive, got {value}.")
     for name, value, top in (
-        ("model.dropout", model.dropout, 1), ("train.warmup", train.warmup, 1),
+        ("model.num_layers", model.num_layers, math.inf), ("model.dropout", model.dropout, 1),
+        ("train.warmup", train.warmup, 1),
         ("train.weight_decay", train.weight_decay, math.inf),
     ):  # fmt: skip
         if not 0 <= value < top:

@@ -114,7 +114,7 @@ def _picture(encoding: PositionalEncoding, name: str, step: int) -> Any:
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    from pebench.figures.encoding import draw
+    from pebench.results.figures.encoding import draw
 
     canvas = FigureCanvasAgg(draw(effects(encoding.cpu()), name, f"trained for {step} steps"))
     canvas.draw()

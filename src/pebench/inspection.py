@@ -9,8 +9,8 @@ from pebench.display import duration_text
 from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
-from pebench.stats import estimate, paired_difference
-from pebench.tables import label
+from pebench.results.stats import estimate, paired_difference
+from pebench.results.tables import label
 from pebench.tasks import find_task
 
 

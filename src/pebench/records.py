@@ -2,12 +2,16 @@
 
 import contextlib
 import gc
+import itertools
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import orjson  # json would take half the time of a report of very many runs
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
@@ -192,11 +196,11 @@ class _Reader:
     """Reads records that share what is equal in them: a hundred thousand runs have few environments and settings."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, Any] = {}
+        self._seen: dict[bytes, Any] = {}
 
     def __call__(self, text: bytes) -> Record:
-        values = json.loads(text)
-        config = dict(values.pop("config"))
+        values = orjson.loads(text)
+        config = values.pop("config")
         seed = config.pop("seed", 0)
         kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
         values.pop("key", None)
@@ -207,7 +211,7 @@ class _Reader:
 
     def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:
         """What was made of values that look the same: 1 is not 1.0 here, though equal."""
-        text = repr(values)
+        text = orjson.dumps(values)
         if text not in self._seen:
             self._seen[text] = make(values)
         return self._seen[text]
@@ -252,14 +256,26 @@ def _texts(path: str) -> Iterator[bytes]:
 def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
-    encode = json.JSONEncoder(sort_keys=True, allow_nan=False).encode
     try:
-        with temporary.open("w", encoding="utf-8") as file, _no_search_for_garbage():
+        with temporary.open("wb") as file, _no_search_for_garbage():
             for record in records:
-                file.write(encode(record.to_dict()) + "\n")
+                _check_finite(record)
+                file.write(orjson.dumps(record.to_dict(), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _check_finite(record: Record) -> None:
+    """Refuse what JSON has no number for; orjson would write null.
+
+    Raises:
+        ValueError: If a number is infinite, or none.
+    """
+    once = record.throughput, record.peak_memory_gib, record.duration_s
+    numbers = [*record.metrics.values(), *(x for x in once if x is not None)]
+    if not all(map(math.isfinite, itertools.chain(numbers, *(point.values() for point in record.curve)))):
+        raise ValueError(f"a number in the record of {record.config.directory} is not JSON compliant")
 
 
 def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[tuple[Record, Record]]]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card, encoding_cards, parse_encoding, plugin_cards
+from pebench.results.tables import Table
 from pebench.suites import load_suite, suite_files
-from pebench.tables import Table
 from pebench.tasks import TASKS
 
 OWN = "pebench"

@@ -38,6 +38,8 @@ class Suite:
         tier: One of the tasks' tiers; ``None`` takes each task's default.
         settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
         regime: What is equal between rows: ``width``, ``parameters`` or ``FLOPs`` (see `pebench.costs`).
+        vary: Settings that each value of makes tables of its own, dotted names to values:
+            ``{"model.num_layers": [1, 2, 4]}``. All combinations run.
         select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
             names to the values to try. All combinations run, at equal budget, with seeds of their own.
         selection_seeds: How many seeds each combination runs with.
@@ -58,6 +60,7 @@ class Suite:
     tier: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     regime: str = "width"
+    vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     select: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     selection_seeds: int = 1
     where_served: bool = False
@@ -77,13 +80,14 @@ class Suite:
         Raises:
             UserError: Everything that does not exist or cannot work, in one message.
         """
-        problems = [*self._encoding_settings(), *self._selection(), *self._margins()]
+        problems = [*self._encoding_settings(), *self._variation(), *self._selection(), *self._margins()]
         kinds = []
-        for task, encoding in itertools.product(self.tasks, self.encodings):
+        varied = _combinations(self.vary) if not problems else [{}]
+        for task, values, encoding in itertools.product(self.tasks, varied, self.encodings):
             with _collected(problems):
                 if self.where_served and not serves(task, encoding):
                     continue
-                kinds.append(replace(self._configure(task, encoding), regime=self.regime))
+                kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
         problems += self._values(kinds)
         if self.regime != "width" and not problems:
             kinds = self._matched(kinds, problems)
@@ -93,9 +97,7 @@ class Suite:
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
-        names = tuple(sorted(self.select))
-        grid = itertools.product(*(self.select[name] for name in names)) if names else ()
-        return [override(kind, dict(zip(names, values, strict=True))) for values in grid]
+        return [override(kind, values) for values in _combinations(self.select)] if self.select else []
 
     def margin_of(self, task: str) -> float | None:
         """The largest difference that does not matter on a task; ``None`` where none is declared."""
@@ -126,7 +128,11 @@ class Suite:
         """The same runs, each as costly as its task's reference."""
         found = []
         for config in kinds:
-            rows = [other for other in kinds if other.task == config.task]
+            rows = [
+                row
+                for row in kinds
+                if row.task == config.task and row.values_of(self.vary) == config.values_of(self.vary)
+            ]
             reference = next((row for row in rows if row.encoding == REFERENCE_ENCODING), None)
             with _collected(problems):
                 if reference is None:
@@ -154,6 +160,18 @@ class Suite:
                 valid = known or {"(none: these encodings have no options)"}
                 yield str(unknown_name("encoding option", setting, valid))
 
+    def _variation(self) -> Iterator[str]:
+        """What is wrong with what varies between tables."""
+        for name, values in self.vary.items():
+            if name.startswith("encoding."):
+                yield f"{name} cannot vary; give each value a row of its own, in encodings."
+            elif name in self.settings or name in self.select:
+                yield f"{name} cannot vary and be set or selected too."
+            elif name == "model.d_ff" and self.regime != "width":
+                yield f"model.d_ff cannot vary: it matches {self.regime}."
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                yield f"the values that {name} varies over must be a list, got {values!r}."
+
     def _selection(self) -> Iterator[str]:
         """What is wrong with what is to be selected."""
         if self.regime not in REGIMES:
@@ -173,6 +191,12 @@ class Suite:
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 yield f"the values to select {name} from must be a list, got {values!r}."
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Each combination of the values of settings, as a mapping."""
+    names = tuple(sorted(grid))
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
 
 
 def _options(encoding: str) -> Iterable[str]:

@@ -159,6 +159,10 @@ def _run(verbs: Any) -> None:
         help="change a setting (repeatable): model.*, data.*, train.*, or encoding.* for an encoding's option",
     )  # fmt: skip
     what.add_argument(
+        "--vary", action="append", default=[], metavar="KEY=V1,V2,...",
+        help="make a table for each value of a setting, such as model.num_layers=1,2,4",
+    )  # fmt: skip
+    what.add_argument(
         "--select", action="append", default=[], metavar="KEY=V1,V2,...",
         help="choose a setting by validation, per task and encoding, before testing (repeatable)",
     )  # fmt: skip

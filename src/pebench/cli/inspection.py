@@ -121,10 +121,10 @@ def _outcome(record: "Record", other: "Record") -> str:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
-    from pebench import export, latex, report, web
-    from pebench.page import Page
-    from pebench.publish import publish
     from pebench.records import read_records, write_jsonl
+    from pebench.results import export, latex, report, web
+    from pebench.results.page import Page
+    from pebench.results.publish import publish
     from pebench.suites import load_suite
 
     formats = {

@@ -33,7 +33,7 @@ def plot_command(options: argparse.Namespace) -> int:
     from pebench.effects import effects
     from pebench.encodings.base import build_encoding
     from pebench.encodings.checks import blame
-    from pebench.figures.encoding import draw
+    from pebench.results.figures.encoding import draw
 
     try:
         spec = _spec(name, options)

@@ -18,12 +18,12 @@ from pebench.display import Display, duration_text
 from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
 from pebench.machine import cores, gpus
-from pebench.origin import changed_plugins
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import Record, read_config
+from pebench.results.origin import changed_plugins
+from pebench.results.tables import label
 from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
-from pebench.tables import label
 from pebench.tasks import find_task
 
 EXIT_FAILED = 1
@@ -105,9 +105,12 @@ def make_plan(options: argparse.Namespace) -> Plan:
         "selection_seeds": options.selection_seeds,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
-    select = {name: value.split(",") for name, value in parse_settings(options.select, "--select").items()}
+    select, vary = (
+        {name: values.split(",") for name, values in parse_settings(assignments, flag).items()}
+        for assignments, flag in ((options.select, "--select"), (options.vary, "--vary"))
+    )
     settings = {**suite.settings, **parse_settings(options.settings, "--set")}
-    suite = replace(suite, settings=settings, select={**suite.select, **select})
+    suite = replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})
     plan = Plan(suite, suite.kinds())
     for kind in plan.kinds:
         plan.candidates(kind)  # a value of the wrong type is found now
@@ -209,7 +212,7 @@ def finish(
     """Print the table of what was asked for, and where the rest is."""
     if options.executor == "commands":
         return 0
-    from pebench.terminal import terminal
+    from pebench.results.terminal import terminal
 
     terminal(records.values(), console)
     out = options.out
@@ -245,7 +248,7 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
     """What each kind of run costs, as a table."""
     from tabulate import tabulate
 
-    from pebench.grids import si_text
+    from pebench.results.grids import si_text
 
     rows = [
         [

@@ -21,8 +21,9 @@ def tensorboard_command(options: argparse.Namespace) -> int:
 
     if next(out.glob("*/*/*/record.json"), None):  # else the first runs are still at it
         write_bands(out, read_records(out))
-    print(f"TensorBoard of {out}: {_serve(options)} (Ctrl-C ends it)", flush=True)
+    address = _serve(options)
     try:
+        print(f"TensorBoard of {out}: {address} (Ctrl-C ends it)", flush=True)
         threading.Event().wait()
     except KeyboardInterrupt:
         sys.stdout.write("\n")

@@ -4,17 +4,17 @@ import base64
 import hashlib
 from importlib.resources import files
 
-from pebench import figures
-from pebench.page import Page
-from pebench.web.content import content
-from pebench.web.inline import palette
+from pebench.results import figures
+from pebench.results.page import Page
+from pebench.results.web.content import content
+from pebench.results.web.inline import palette
 
 
 def html(page: Page) -> str:
     """A page of results as one file. The same page gives the same bytes (pictures: see `figures.style.to_svg`).
 
     Whatever records say is escaped, and no script runs but the page's own. So that very many records stay one page,
-    only the tables that `pebench.figures.drawn` names have pictures.
+    only the tables that `pebench.results.figures.drawn` names have pictures.
 
     Args:
         page: What to show.
@@ -22,10 +22,10 @@ def html(page: Page) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     style, script = (
-        files("pebench.web").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
+        files("pebench.results.web").joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js")
     )
     environment = Environment(
-        loader=PackageLoader("pebench", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("pebench", "results/web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("page.html").render(

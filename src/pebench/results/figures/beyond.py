@@ -3,10 +3,10 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.figures.curves import Curve, lines, over_seeds
-from pebench.figures.style import RULE, scale
-from pebench.grids import factor, headline
-from pebench.tables import Row, Table
+from pebench.results.figures.curves import Curve, lines, over_seeds
+from pebench.results.figures.style import RULE, scale
+from pebench.results.grids import factor, headline
+from pebench.results.tables import Row, Table
 
 CAPTION = (
     "The same test split at other sizes than the trained one (1x), without further training. Lines: mean over seeds "

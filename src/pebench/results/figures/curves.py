@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
-from pebench.grids import headline
-from pebench.tables import Row, Table
+from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.results.grids import headline
+from pebench.results.tables import Row, Table
 
 CAPTION = (
     "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. "

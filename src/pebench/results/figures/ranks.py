@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from pebench.across import Summary
-from pebench.figures.style import INK, by_row, marks
+from pebench.results.across import Summary
+from pebench.results.figures.style import INK, by_row, marks
 
 CAPTION = (
     "Average rank over tasks, 1 is best, with its 95 % bootstrap interval. CD: the critical difference (Nemenyi, 5 %); "

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from pebench.grids import WORDS, costs, results, title
-from pebench.origin import warnings
-from pebench.page import Page
 from pebench.records import Record
-from pebench.report import absence_text
-from pebench.tables import Table
+from pebench.results.grids import WORDS, costs, results, title
+from pebench.results.origin import warnings
+from pebench.results.page import Page
+from pebench.results.report import absence_text
+from pebench.results.tables import Table
 
 if TYPE_CHECKING:
     from rich.console import Console

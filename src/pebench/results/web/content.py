@@ -1,6 +1,5 @@
 """What the HTML page shows, for its template: the same words and cells as in Markdown, with what they sort by."""
 
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,11 +7,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from pebench import figures, grids, report
-from pebench.origin import commands, warnings
-from pebench.page import Page
-from pebench.tables import Table
-from pebench.web.inline import inline
+from pebench.results import figures, grids, report
+from pebench.results.origin import commands, warnings
+from pebench.results.page import Page
+from pebench.results.tables import Table
+from pebench.results.web.inline import inline
 
 SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 NUMBER = re.compile(r"([+-]?(?:[\d,]*\.)?[\d,]*\d(?:e[+-]?\d+)?)(?: ([kMGT]))?(?:$|[ *])")
@@ -84,8 +83,18 @@ def content(page: Page) -> dict[str, Any]:
             {"title": grids.group_title(group), "columns": columns(grids.side_by_side(group))}
             for group, _ in page.summaries
         ],
+        "series": [
+            {
+                "title": grids.series_title(series),
+                "columns": columns(grids.by_value(series)),
+                "pictures": _shown(page, figures.series_name(series)),
+            }
+            for series in page.series
+        ],
         "sections": [_section(page, *part) for part in zip(page.tables, figures.stems(page.tables), strict=True)],
         "across": list(_across(page)),
+        "gates_text": report.GATES,
+        "gates": [prose(line) for line in report.gate_lines(page)],
         "suite_command": page.suite.command if page.suite else None,
         "lost": [absence.task for absence in page.without_table],
         "limits": [prose(line) for line in report.limits(page)],
@@ -101,7 +110,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
         "pictures": _shown(page, stem),
-        "beyond_text": prose(report.BEYOND),
+        "beyond_text": prose(report.beyond_text(grids.beyond(table))),
         "beyond": columns(grids.beyond(table)),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
@@ -114,14 +123,12 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
 
 def _across(page: Page) -> Iterator[dict[str, Any]]:
     """The figures across tasks of each group of tables that compare."""
-    numbers = itertools.count(1)
-    for group, summary in page.summaries:
-        number = next(numbers) if summary else 0
+    for (group, summary), name in zip(page.summaries, figures.ranks_names(page), strict=True):
         yield {
             "title": grids.group_title(group),
             "columns": columns(grids.standings(summary)) if summary else [],
             "facts": report.across_facts(summary),
-            "pictures": _shown(page, figures.ranks_name(number)),
+            "pictures": _shown(page, name),
         }
 
 

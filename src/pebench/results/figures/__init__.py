@@ -1,6 +1,7 @@
 """Pictures of tables: learning curves, differences, costs and ranks. They are drawn without torch."""
 
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from pebench.across import Summary
-    from pebench.page import Page
-    from pebench.tables import Table
+    from pebench.results.across import Summary
+    from pebench.results.page import Page, Series
+    from pebench.results.tables import Table
 
 MOST_TABLES = 24
 MOST_ROWS = 60
@@ -40,8 +41,8 @@ class Picture:
 
     @functools.cached_property
     def svg(self) -> str:
-        """As SVG; see `pebench.figures.style.to_svg`."""
-        from pebench.figures.style import to_svg
+        """As SVG; see `pebench.results.figures.style.to_svg`."""
+        from pebench.results.figures.style import to_svg
 
         return to_svg(self.figure)
 
@@ -69,7 +70,7 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         table: What is drawn.
         stem: What their names begin with.
     """
-    from pebench.figures import beyond, cost, curves, differences, style
+    from pebench.results.figures import beyond, cost, curves, differences, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
@@ -83,33 +84,50 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
             yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
 
 
-def ranks_name(number: int) -> str:
-    """The name of the picture of ranks of a page's first, second and so on summary."""
-    return f"ranks-{number}" if number > 1 else "ranks"
+def series_name(series: "Series") -> str:
+    """The name of the picture of a metric along a setting."""
+    return f"{series.task.name}-by-{series.setting.partition('.')[2]}"
 
 
-def of_summary(summary: "Summary", number: int) -> Picture | None:
-    """The picture of average ranks, ``ranks``, ``ranks-2`` and so on; None if there are too many encodings."""
-    from pebench.figures import ranks, style
+def of_series(series: "Series") -> Picture | None:
+    """The picture of a metric along a setting; None if there are too many encodings."""
+    from pebench.results.figures import along, style
 
-    if len(summary.rows) > MOST_ROWS:
-        return None
-    name, figure = ranks_name(number), style.laid_out(ranks.draw, summary)
+    name, title = series_name(series), f"By {series.setting}, {series.task.name}"
+    figure = style.laid_out(along.draw, series) if len(series.labels) <= MOST_ROWS else None
+    return Picture(name, name, title, along.CAPTION, figure) if figure else None
+
+
+def ranks_names(page: "Page") -> list[str]:
+    """Of each of a page's groups of tables the name of its picture of ranks: ``ranks``, ``ranks-2``; or nothing."""
+    numbers = itertools.count(1)
+    names = (f"-{number}" if number > 1 else "" for number in numbers)
+    return [f"ranks{next(names)}" if summary else "" for _, summary in page.summaries]
+
+
+def of_summary(summary: "Summary", name: str) -> Picture | None:
+    """The picture of average ranks; None if there are too many encodings."""
+    from pebench.results.figures import ranks, style
+
+    figure = style.laid_out(ranks.draw, summary) if len(summary.rows) <= MOST_ROWS else None
     return Picture(name, name, "Average ranks", ranks.CAPTION, figure) if figure else None
 
 
 @functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it
 def pictures(page: "Page") -> tuple[Picture, ...]:
-    """All pictures of a page: of its tables, if they are not too many or too long, then those across tasks."""
+    """All pictures of a page: along a setting; of its tables, if they are not too many or too long; across tasks."""
     return tuple(_pictures(page))
 
 
 def _pictures(page: "Page") -> Iterator[Picture]:
+    for series in page.series:
+        if picture := of_series(series):
+            yield picture
     for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
             yield from of_table(table, stem)
-    for number, summary in enumerate((found for _, found in page.summaries if found), 1):
-        if picture := of_summary(summary, number):
+    for (_, summary), name in zip(page.summaries, ranks_names(page), strict=True):
+        if summary and (picture := of_summary(summary, name)):
             yield picture
 
 
@@ -123,7 +141,7 @@ def write(page: "Page", folder: Path) -> list[Path]:
     Returns:
         The files.
     """
-    from pebench.figures.style import to_png
+    from pebench.results.figures.style import to_png
 
     files = []
     for picture in pictures(page):

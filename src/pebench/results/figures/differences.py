@@ -6,10 +6,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.figures.style import INK, by_row, marks, scale
-from pebench.grids import is_share
-from pebench.stats import ALPHA
-from pebench.tables import Row, Table
+from pebench.results.figures.style import INK, by_row, marks, scale
+from pebench.results.grids import is_share
+from pebench.results.stats import ALPHA
+from pebench.results.tables import Row, Table
 
 CAPTION = (
     f"Difference to {REFERENCE_ENCODING} at equal seeds: mean and 95 % t-interval. Filled: better or worse after "

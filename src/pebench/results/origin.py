@@ -9,7 +9,7 @@ from pebench import registry
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING
 from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
-from pebench.tables import Row, Table
+from pebench.results.tables import Row, Table
 
 
 def commands(table: Table) -> list[str]:

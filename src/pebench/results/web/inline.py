@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from pebench.figures import Picture
+from pebench.results.figures import Picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +43,6 @@ def _variable(colour: str) -> str:
 
 
 def _colours() -> dict[str, str]:
-    from pebench.figures.style import DARK
+    from pebench.results.figures.style import DARK
 
     return DARK

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pebench.grids import is_share
+from pebench.results.grids import is_share
 from pebench.tasks import Task
 
 WIDTH = 3.3

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from pebench import figures
 from pebench.errors import UserError
-from pebench.export import to_csv, to_json
-from pebench.latex import latex
-from pebench.page import Page
 from pebench.records import Record, write_jsonl
-from pebench.report import markdown
-from pebench.web import html
+from pebench.results import figures
+from pebench.results.export import to_csv, to_json
+from pebench.results.latex import latex
+from pebench.results.page import Page
+from pebench.results.report import markdown
+from pebench.results.web import html
 
 WRITERS: dict[str, Callable[[Page], str]] = {
     ".md": markdown, ".html": html, ".tex": latex, ".csv": to_csv, ".json": to_json,
@@ -35,7 +35,7 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
     """
     if prefix.is_dir():
         raise UserError(f"--output expects how files' names begin, such as {prefix / 'page'}, got a folder: {prefix}.")
-    texts = {_with_ending(prefix, ending): write(page) for ending, write in WRITERS.items()}
+    texts = {_with_ending(prefix, ending): text for ending, text in written(page, prefix.name).items()}
     prefix.parent.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
@@ -43,6 +43,17 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
     if source is None or not collection.exists() or not collection.samefile(source):
         write_jsonl(records, collection)
     return [*texts, collection, *figures.write(page, _with_ending(prefix, "-figures"))]
+
+
+def written(page: Page, name: str) -> dict[str, str]:
+    """The text of every format, by its ending.
+
+    Args:
+        page: What to write.
+        name: How the files are called, without ending; so is the folder of their pictures.
+    """
+    writers = {**WRITERS, ".md": lambda page: markdown(page, f"{name}-figures")}  # it links to them
+    return {ending: write(page) for ending, write in writers.items()}
 
 
 def _with_ending(prefix: Path, ending: str) -> Path:

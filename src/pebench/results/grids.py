@@ -5,12 +5,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pebench.across import Interval, Standing, Summary
 from pebench.config import REFERENCE_ENCODING
-from pebench.origin import assignments
-from pebench.page import Page
-from pebench.stats import Estimate, estimate
-from pebench.tables import Row, Table
+from pebench.results.across import Interval, Standing, Summary
+from pebench.results.origin import assignments
+from pebench.results.page import Page, Series
+from pebench.results.stats import Estimate, estimate
+from pebench.results.tables import Row, Table
 from pebench.tasks import Task
 
 NOTHING = "–"
@@ -72,7 +72,7 @@ def factor(label: str) -> float | None:
 
 
 def beyond(table: Table) -> Grid:
-    """The headline metric at other sizes than the trained one, and its control; empty where none was measured."""
+    """The headline metric at other sizes than the trained one, and its controls; empty where none was measured."""
     task, found = table.task, [row.beyond(table.task.metric) for row in table.rows]
     labels = sorted({label for sizes in found for label in sizes}, key=lambda label: (factor(label) or 0.0, label))
     if not labels:
@@ -84,6 +84,25 @@ def beyond(table: Table) -> Grid:
         cells = [_interval(estimate(values) if values else None, task) for values in seeds]
         grid[label if factor(label) is None else f"at {label}"] = cells
     return grid
+
+
+def series_title(series: Series) -> str:
+    """What is compared along a setting, in a line."""
+    return f"{series.task.name} by {series.setting}"
+
+
+def by_value(series: Series) -> Grid:
+    """The headline metric at each value of a setting, and the differences to the reference there."""
+    task, name = series.task, series.setting.partition(".")[2]
+    rows = {value: [series.row(value, label) for label in series.labels] for value in series.tables}
+    found = {"Encoding": series.labels}
+    for value, cells in rows.items():
+        head = f"{headline(task)}, {name} {value}"
+        found[head] = [_interval(row.estimate if row else None, task) for row in cells]
+    for value, cells in rows.items():
+        head = f"Δ to {REFERENCE_ENCODING}{' (points)' * is_share(task)}, {name} {value}"
+        found[head] = [_interval(row.difference if row else None, task, sign="+") for row in cells]
+    return found
 
 
 def costs(table: Table) -> Grid:

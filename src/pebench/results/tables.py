@@ -11,7 +11,7 @@ from typing import Any
 from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
 from pebench.errors import UserError
 from pebench.records import Record
-from pebench.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
+from pebench.results.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
 from pebench.tasks import Task, find_task
 
 REGIME_TEXT = {

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pebench.across import Interval, Summary
 from pebench.config import REFERENCE_ENCODING
-from pebench.origin import commands, provenance, warnings
-from pebench.page import Page
+from pebench.results.across import Interval, Summary
+from pebench.results.gates import gates
+from pebench.results.origin import commands, provenance, warnings
+from pebench.results.page import Page
+from pebench.results.tables import Table, Trial
 from pebench.suites import Suite
-from pebench.tables import Table, Trial
 
 
 def _values(page: Page, table: Table) -> list[dict[str, Any]]:
@@ -143,5 +144,9 @@ def to_json(page: Page) -> str:
     ]
     across = [_summary(group, summary) for group, summary in page.summaries if summary]
     head = {"suite": page.suite and _suite(page.suite), "finding": page.finding}
-    values = head | {"tables": tables, "across": across}
+    checked = [
+        {"rule": gate.rule, "table": page.tables.index(gate.table), "holds": gate.holds, "found": gate.found}
+        for gate in gates(page)
+    ]
+    values = head | {"tables": tables, "across": across, "gates": checked}
     return json.dumps(values, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
-from pebench.across import Summary, comparable, summarise
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError
 from pebench.records import Record
-from pebench.stats import ALPHA, equivalence, holm
+from pebench.results.across import Summary, comparable, summarise
+from pebench.results.stats import ALPHA, equivalence, holm
+from pebench.results.tables import Row, Table, build_tables, label
 from pebench.suites import Suite
-from pebench.tables import Table, build_tables, label
+from pebench.tasks import Task
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""
@@ -49,6 +51,33 @@ class Equivalence:
     def holds(self) -> bool:
         """Whether it may be said."""
         return self.p_adjusted is not None and self.p_adjusted < ALPHA
+
+
+@dataclass(frozen=True)
+class Series:
+    """Tables of one task that differ in one setting.
+
+    Args:
+        setting: Its dotted name.
+        tables: By its value, in order.
+    """
+
+    setting: str
+    tables: dict[Any, Table]
+
+    @property
+    def task(self) -> Task:
+        """Of all the tables."""
+        return next(iter(self.tables.values())).task
+
+    @property
+    def labels(self) -> list[str]:
+        """Every encoding of the tables."""
+        return sorted({row.label for table in self.tables.values() for row in table.rows})
+
+    def row(self, value: Any, label: str) -> Row | None:
+        """An encoding at a value."""
+        return next((row for row in self.tables[value].rows if row.label == label), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +143,16 @@ class Page:
             seen = row.values.keys() | row.failed.keys()
             expected = {*row.missing, *(self.seeds if self._plans(table, row.label) else ())}
             yield from (Absence(task, row.label, seed) for seed in sorted(expected - seen))
-        if self.of_suite(table):
-            rows = {row.label for row in table.rows}
-            names = (label(kind) for kind in self.planned if kind.task == task)
-            yield from (Absence(task, name, seed) for name in names if name not in rows for seed in self.seeds)
+        rows = {row.label for row in table.rows}
+        names = (label(kind) for kind in self._asked(table))
+        yield from (Absence(task, name, seed) for name in names if name not in rows for seed in self.seeds)
+
+    def _asked(self, table: Table) -> list[RunConfig]:
+        """The kinds of run of a table that the suite asked for."""
+        return [kind for kind in self.planned if table.has_settings_of(kind)] if self.of_suite(table) else []
 
     def _plans(self, table: Table, name: str) -> bool:
-        return self.of_suite(table) and any(k.task == table.task.name and label(k) == name for k in self.planned)
+        return any(label(kind) == name for kind in self._asked(table))
 
     @property
     def unplanned(self) -> list[str]:
@@ -133,9 +165,17 @@ class Page:
 
     @cached_property
     def without_table(self) -> list[Absence]:
-        """Runs of the suite on tasks that no record is of."""
-        tasks = {table.task.name for table in self.tables if self.of_suite(table)}
-        return [Absence(k.task, label(k), seed) for k in self.planned if k.task not in tasks for seed in self.seeds]
+        """Runs of the suite on tasks, at settings, that no record is of."""
+        asked = {kind.kind for table in self.tables for kind in self._asked(table)}
+        lost = [kind for kind in self.planned if kind.kind not in asked]
+        return [Absence(self._named(kind), label(kind), seed) for kind in lost for seed in self.seeds]
+
+    def _named(self, kind: RunConfig) -> str:
+        """A kind of run's task, with the settings that vary."""
+        varied = kind.values_of(sorted(self.suite.vary)) if self.suite else {}
+        return (
+            f"{kind.task} ({', '.join(f'{name}={value}' for name, value in varied.items())})" if varied else kind.task
+        )
 
     @cached_property
     def absent(self) -> list[Absence]:
@@ -166,6 +206,18 @@ class Page:
         rows = [(row.label, row.difference) for row in table.rows if row.difference]
         adjusted = holm([equivalence(difference, margin) for _, difference in rows])
         return {name: Equivalence(margin, p) for (name, _), p in zip(rows, adjusted, strict=True)}
+
+    @cached_property
+    def series(self) -> list["Series"]:
+        """Tables along the values of the setting that the suite varies, a task at a time; none if it varies several."""
+        if not self.suite or len(self.suite.vary) != 1:
+            return []
+        (setting,) = self.suite.vary
+        found: dict[str, dict[Any, Table]] = {}
+        for table in filter(self.of_suite, self.tables):
+            found.setdefault(table.task.name, {})[table.config.values_of([setting])[setting]] = table
+        ordered = {task: dict(sorted(tables.items())) for task, tables in found.items()}
+        return [Series(setting, tables) for tables in ordered.values() if len(tables) > 1]
 
     @cached_property
     def summaries(self) -> list[tuple[list[Table], Summary | None]]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.resampling import figures, interquartile_mean, normalised, resampled
-from pebench.stats import ALPHA
-from pebench.tables import Table
+from pebench.results.resampling import figures, interquartile_mean, normalised, resampled
+from pebench.results.stats import ALPHA
+from pebench.results.tables import Table
 
 if TYPE_CHECKING:
     import numpy as np

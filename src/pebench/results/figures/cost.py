@@ -4,9 +4,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
-from pebench.grids import headline
-from pebench.tables import Table
+from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.results.grids import headline
+from pebench.results.tables import Table
 
 CAPTION = (
     "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted; throughput is measured, "

@@ -1,0 +1,43 @@
+"""A test metric along a setting, such as the depth of the model."""
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from pebench.results.figures.curves import Curve, lines, over_seeds
+from pebench.results.figures.style import scale
+from pebench.results.grids import headline
+from pebench.results.page import Series
+
+CAPTION = (
+    "The test metric of models that were trained with each value of a setting, evenly spaced. Lines: mean over seeds "
+    "that finished; bands: from the lowest seed to the highest."
+)
+
+
+def draw(series: Series) -> Figure | None:
+    """The metric of every encoding against the setting's values; None if no encoding has it at two of them.
+
+    Args:
+        series: Tables by value.
+    """
+    curves = {label: curve for label in series.labels if len(curve := _curve(series, label)) > 1}
+    if not curves:
+        return None
+    values = [f"{value:g}" if isinstance(value, float) else str(value) for value in series.tables]
+
+    def ticks(axes: Axes, most: int) -> None:
+        axes.set_xticks(range(len(values)), values)
+
+    return lines(curves, f"test {headline(series.task)}", series.setting, ticks)
+
+
+def _curve(series: Series, label: str) -> Curve:
+    """The test metric of an encoding by the place of the setting's value."""
+    times, curve = scale(series.task), []
+    rows: list[Any] = [series.row(value, label) for value in series.tables]
+    for place, row in enumerate(rows):
+        if row and row.values:
+            curve += over_seeds([{float(place): times * value} for value in row.values.values()])
+    return curve

@@ -1,0 +1,149 @@
+"""Gates: what must hold in records before anything is claimed of them. A miss is a bug, or a finding of its own."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pebench.config import REFERENCE_ENCODING
+from pebench.results.page import Page, shortened
+from pebench.results.stats import paired_difference
+from pebench.results.tables import Row, Table
+
+CHANCE = 1 / 3
+"""Accuracy on text-order of a guess."""
+
+TOPICS = ("text-20newsgroups", "text-agnews")
+"""Tasks that hardly need order."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition, and what a table says of it.
+
+    Args:
+        rule: What must hold.
+        table: The table looked at.
+        holds: Whether it does.
+        found: The figures.
+    """
+
+    rule: str
+    table: Table
+    holds: bool
+    found: str
+
+
+Check = Callable[[Page, Table], tuple[bool, str] | None]
+
+
+def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
+    """A mean over tokens does not change when they change places, and nothing else tells them apart."""
+    row = _row(table, "none")
+    shuffled = row.beyond("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
+    if not row or not shuffled:
+        return None
+    most = max(abs(row.values[seed] - value) for seed, value in shuffled.items() if seed in row.values)
+    examples = min(record.dataset.get("sizes", {}).get("test", 1000) for record in row.records if record.ok)
+    return most <= max(0.001, 1.5 / examples), f"at most {100 * most:.2f} points"  # 1.5: one example, and rounding
+
+
+def _order_learned(page: Page, table: Table) -> tuple[bool, str] | None:
+    if table.task.name != "text-order" or len(table.rows) < 2:
+        return None
+    means = {row.label: row.estimate.mean for row in table.rows if row.estimate}
+    unsolved = [f"{name} {100 * mean:.1f} %" for name, mean in means.items() if mean < 0.95 and name != "none"]
+    guess = means.get("none", CHANCE)
+    found = f"none {100 * guess:.1f} %; unsolved: {shortened(unsolved) or 'by no other'}"
+    return abs(guess - CHANCE) <= 0.03 and not unsolved, found
+
+
+def _images(page: Page, table: Table) -> tuple[bool, str] | None:
+    rows = {name: _row(table, name) for name in ("none", "learned", "add", "rope")}
+    means = {name: 100 * row.estimate.mean for name, row in rows.items() if row and row.estimate}
+    if table.task.name != "vit-cifar10" or len(means) < len(rows):
+        return None
+    holds = means["none"] <= means["learned"] - 4 and max(means["learned"], means["add"]) < means["rope"]
+    return holds, ", ".join(f"{name} {mean:.2f} %" for name, mean in sorted(means.items(), key=lambda item: item[1]))
+
+
+def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
+    grown = {}
+    for name in ("add", "alibi"):
+        row = _row(table, name)
+        longer = row.beyond("perplexity").get("2x", {}) if row else {}
+        usual = row.perplexity if row else None
+        if longer and usual:
+            grown[name] = sum(longer.values()) / len(longer) / usual
+    if not grown:
+        return None
+    found = ", ".join(f"{name} {ratio:.2f} times" for name, ratio in grown.items())
+    return grown.get("add", 1.5) >= 1.5 and grown.get("alibi", 1.0) <= 1.02, found
+
+
+def _topics(page: Page, table: Table) -> tuple[bool, str] | None:
+    compared = [row for row in table.rows if row.difference]
+    if table.task.name not in TOPICS or not compared:
+        return None
+    apart = []
+    for row in compared:
+        assert row.difference
+        if abs(row.difference.mean) > max(0.005, row.difference.half_width or 0.0):
+            apart.append(f"{row.label} {100 * row.difference.mean:+.2f} points")
+    largest = max(abs(row.difference.mean) for row in compared if row.difference)
+    found = f"beyond both: {shortened(apart) or 'none'}; largest difference {100 * largest:.2f} points"
+    return not apart and largest < 0.02, found
+
+
+def _projections(page: Page, table: Table) -> tuple[bool, str] | None:
+    concat, add = _row(table, "concat-proj"), _row(table, REFERENCE_ENCODING)
+    small = page.equivalences(table).get("concat-proj")
+    if not concat or not add or small is None or small.p_adjusted is None:  # too few pairs to say
+        return None
+    gaps = []
+    for row in table.rows:  # concat-proj and add at the same ratio
+        other = _row(table, row.label.replace("concat-proj", REFERENCE_ENCODING))
+        alone = set(row.config.encoding_args) <= {"ratio"}
+        if row.config.encoding == "concat-proj" and alone and other:
+            gaps.append(paired_difference(row.values, other.values))
+    clear = [gap for gap in gaps if gap and gap.half_width is not None and abs(gap.mean) > gap.half_width]
+    survives = len(gaps) > 1 and len(clear) == len(gaps) and len({gap.mean > 0 for gap in clear}) == 1
+    words = "equivalent" if small.holds else "not equivalent"
+    return small.holds or survives, f"{words}; gap clear at {len(clear)} of {len(gaps)} scales"
+
+
+CHECKS: tuple[tuple[str, Check], ...] = (
+    (
+        "Without an encoding a classifier sees no order: shuffling tokens or patches changes its accuracy by no more "
+        "than rounding does.",
+        _order_blind,
+    ),
+    ("An order-only task is at chance without an encoding and solved with any other (95 %).", _order_learned),
+    ("Images: none at least 4 points below learned; learned and add below 2-D rope.", _images),
+    (
+        "At twice the trained length the added sinusoid's perplexity is at least 1.5 times its usual one; alibi's at "
+        "most 1.02 times.",
+        _twice_as_long,
+    ),
+    (
+        f"Topics: no encoding differs from {REFERENCE_ENCODING} by more than 0.5 points or the noise, and none by 2 "
+        "points.",
+        _topics,
+    ),
+    (
+        f"concat-proj is equivalent to {REFERENCE_ENCODING}, or the gap is clear, and the same way, at every scale.",
+        _projections,
+    ),
+)  # fmt: skip
+"""Rules, each with what looks for it in a table and says nothing where it does not apply."""
+
+
+def gates(page: Page) -> Iterator[Gate]:
+    """What the tables of a page say of every gate that applies to them."""
+    for rule, check in CHECKS:
+        for table in page.tables:
+            if (outcome := check(page, table)) is not None:
+                yield Gate(rule, table, *outcome)
+
+
+def _row(table: Table, label: str) -> Row | None:
+    """An encoding with its default options."""
+    return next((row for row in table.rows if row.label == label), None)
