@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from pebench.encodings import EncodingSpec, PositionalEncoding
 from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, initialise
@@ -187,6 +188,17 @@ def test_masks_are_folded_into_a_shared_bias_once(trained, padded, monkeypatch):
     with torch.inference_mode():
         model(noise(2, 5, 32))
     model(noise(2, 5, 32)).sum().backward()
+
+
+@pytest.mark.parametrize("encoding", ["alibi", "sandwich"])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_fixed_bias_takes_the_fused_kernel(padded, causal, encoding):
+    """The other one keeps every logit: three times the time at length 2048."""
+    model = transformer.Transformer(load_encoding(encoding)(EncodingSpec(32, 4, 2, (8,), causal)))
+    valid = torch.arange(8).expand(2, -1) < torch.tensor([[8], [3]]) if padded else None
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):  # refuses what it cannot do
+        model(noise(2, 8, 32), valid=valid).sum().backward()
 
 
 def test_the_causal_mask_hides_what_comes_later():

@@ -80,7 +80,9 @@ class Masks:
             return None
         if self._last[1] is None or bias is not self._last[0]:
             with torch.inference_mode(False):  # what is kept must serve training too
-                terms = [term for term in (bias, self.padding, self.future) if term is not None]
+                # (H, L, L) would do, but PyTorch's fused kernel takes two dimensions or four
+                whole = bias[None] if bias is not None and bias.ndim == 3 else bias
+                terms = [term for term in (whole, self.padding, self.future) if term is not None]
                 self._last = bias, sum(terms[1:], start=terms[0])
         return self._last[1]
 
