@@ -128,7 +128,7 @@ def test_pictures_are_left_out_where_they_are_too_many(monkeypatch: pytest.Monke
     monkeypatch.setattr(figures, "MOST_TABLES", 1)
     text = html(Page.of([record for record in CORE if record.config.task in ("vit-cifar10", "text-imdb")]))
     assert text.count("<svg") == 3 + 1  # of the first table, and ranks
-    assert "Tables without pictures: 1. Only the first 1 have some" in text
+    assert "Tables without pictures: 1. The first 1 with up to" in text
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -70,9 +70,13 @@ class Record:
         """Whether the run finished and was tested."""
         return self.status == "ok"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The record as plain JSON values."""
-        return vars(self) | {"key": self.config.key, "config": self.config.to_dict()}
+    def to_dict(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The record as plain JSON values.
+
+        Args:
+            config: What its configuration's `to_dict` gives, where that is known.
+        """
+        return vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
 
     @property
     def diverged(self) -> bool:
@@ -166,7 +170,7 @@ def read_records(source: Path) -> list[Record]:
         raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
     records: dict[tuple[str, str], Record] = {}
     read = _Reader()
-    with _no_search_for_garbage():
+    with no_search_for_garbage():
         for path in _files(source):
             try:
                 for text in _texts(path):
@@ -181,8 +185,8 @@ def read_records(source: Path) -> list[Record]:
 
 
 @contextlib.contextmanager
-def _no_search_for_garbage() -> Iterator[None]:
-    """Spare what takes a quarter of the time of reading or writing very many records, all of which are kept."""
+def no_search_for_garbage() -> Iterator[None]:
+    """Spare what takes a quarter of the time of reading or reporting very many records, all of which are kept."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -256,11 +260,16 @@ def _texts(path: str) -> Iterator[bytes]:
 def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published."""
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
     try:
-        with temporary.open("wb") as file, _no_search_for_garbage():
+        with temporary.open("wb") as file, no_search_for_garbage():
             for record in records:
                 _check_finite(record)
-                file.write(orjson.dumps(record.to_dict(), option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+                kind = record.config.kind
+                if kind not in kinds:
+                    kinds[kind] = record.config.to_dict()
+                values = record.to_dict({**kinds[kind], "seed": record.config.seed})
+                file.write(orjson.dumps(values, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

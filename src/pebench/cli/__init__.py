@@ -5,9 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from pebench.cli.grammar import parser
+from pebench.cli.interrupts import EXIT_INTERRUPTED, INTERRUPTED
 from pebench.errors import UserError
 
-EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
+EXIT_USAGE = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pebench: error: {error}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
-        print("pebench: interrupted. Finished runs are kept; the same command goes on from there.", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -121,6 +121,13 @@ def _outcome(record: "Record", other: "Record") -> str:
 
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
+    from pebench.records import no_search_for_garbage
+
+    with no_search_for_garbage():
+        return _report(options)
+
+
+def _report(options: argparse.Namespace) -> int:
     from pebench.records import read_records, write_jsonl
     from pebench.results import export, latex, report, web
     from pebench.results.page import Page

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from pebench import registry
+from pebench.cli.interrupts import leaving_at_once
 from pebench.config import TIERS, Options, RunConfig
 from pebench.costs import Cost, check_costs
 from pebench.display import Display, duration_text
@@ -39,7 +40,8 @@ def run_command(options: argparse.Namespace) -> int:
             list_states(configs, states(configs, options.out))
             return 0
         return finish(do(configs, options, console), configs, options, console)
-    plan = make_plan(options)
+    with leaving_at_once():
+        plan = make_plan(options)
     if options.dry_run:
         return dry_run(plan, options, console)
     selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ")
@@ -166,9 +168,10 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     for config in {(config.task, config.data): config for config in todo}.values():
         find_task(config.task).check_available(config.data, options.data_dir)
     kinds = {config.kind: config for config in todo}.values()
-    check_costs(kinds)
-    check_reach(kinds, options.executor)
-    cards = gpus() if options.device in ("auto", "cuda") else []
+    with leaving_at_once():  # this loads torch
+        check_costs(kinds)
+        check_reach(kinds, options.executor)
+        cards = gpus() if options.device in ("auto", "cuda") else []
     groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
     local = options.executor in ("local", "sequential")
     jobs = min(len(todo), options.jobs or len(groups) or max(1, cores() // options.devices)) if local else options.jobs

@@ -81,16 +81,25 @@ class Row:
 
     def beyond(self, metric: str) -> dict[str, dict[int, float]]:
         """A test metric at other sizes than the trained one: ``2x`` and the like to seed to value."""
+        prefix = f"test/{metric}@"
+        return {name.removeprefix(prefix): seeds for name, seeds in self._at_sizes.items() if name.startswith(prefix)}
+
+    @cached_property
+    def _at_sizes(self) -> dict[str, dict[int, float]]:
+        """Every metric at another size than the trained one, as it is called in records, to seed to value."""
         found: dict[str, dict[int, float]] = {}
         for record in self.records:
             for name, value in record.metrics.items():
-                plain, at, label = name.partition("@")
-                if at and plain == f"test/{metric}":
-                    found.setdefault(label, {})[record.config.seed] = value
+                if "@" in name:
+                    found.setdefault(name, {})[record.config.seed] = value
         return found
 
     def costs(self) -> dict[str, Any]:
         """What the encoding costs: parameters, operations, throughput, memory."""
+        return self._costs
+
+    @cached_property
+    def _costs(self) -> dict[str, Any]:
         return {
             "parameters_encoding": self.largest(lambda r: r.parameters.get("encoding")),
             "parameters_total": self.largest(lambda r: r.parameters.get("total")),

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from pebench.results.page import Page, Series
     from pebench.results.tables import Table
 
-MOST_TABLES = 24
+FEW_ROWS = 24
+"""Tables with more have a picture of their differences alone; in the others so many are not told apart."""
 MOST_ROWS = 60
-"""More is neither legible nor quick: further tables, and longer ones, have no pictures."""
+"""Tables with more have none, nor have ranks."""
+MOST_TABLES = 24
+MOST_LINES = 200
+"""As many tables, with as many rows together, have pictures: the first. More would take long."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,12 @@ def stems(tables: Sequence["Table"]) -> list[str]:
 
 def drawn(tables: Sequence["Table"]) -> list[bool]:
     """Which tables have pictures."""
-    return [place < MOST_TABLES and len(table.rows) <= MOST_ROWS for place, table in enumerate(tables)]
+    found, lines = [], 0
+    for place, table in enumerate(tables):
+        wanted = place < MOST_TABLES and len(table.rows) <= MOST_ROWS and lines + len(table.rows) <= MOST_LINES
+        lines += len(table.rows) if wanted else 0
+        found.append(wanted)
+    return found
 
 
 def of_table(table: "Table", stem: str) -> Iterator[Picture]:
@@ -79,6 +88,8 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         ("beyond", "Beyond the trained size", beyond),
     )
     for name, title, module in kinds:
+        if len(table.rows) > FEW_ROWS and module is not differences:
+            continue
         figure = style.laid_out(module.draw, table)
         if figure is not None:
             yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)

@@ -30,7 +30,7 @@ def html(page: Page) -> str:
     )  # fmt: skip
     return environment.get_template("page.html").render(
         content(page),
-        most=(figures.MOST_TABLES, figures.MOST_ROWS),
+        most=(figures.MOST_TABLES, figures.MOST_ROWS, figures.MOST_LINES),
         palette=palette(),
         style=style,
         script=script,
