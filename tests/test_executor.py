@@ -392,3 +392,15 @@ def test_metrics_do_not_depend_on_the_hash_seed(mixed: Outcome, tmp_path: Path) 
     command += ["--executor", "sequential", "--threads", "1", "--device", "cpu", "--out", str(tmp_path)]
     subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": "7"}, stdout=subprocess.DEVNULL, check=True)
     assert find_record(HEALTHY[1], tmp_path).metrics == mixed.record(HEALTHY[1]).metrics
+
+
+def test_the_sequential_executor_starts_no_other_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pebench.executors.server.server", pytest.fail)
+    words = ["run", "--task", "vit-digits", "--pe", "add", "--seeds", "1", "--tier", "smoke", "--device", "cpu"]
+    assert main([*words, "--executor", "sequential", "--out", str(tmp_path / "runs")]) == 0
+    assert main([*words, "--executor", "sequential", "--set", "train.batch_size=5000", "--out", str(tmp_path)]) == 2
+    assert (
+        "vit-digits: expected at least batch_size = 5000" in capsys.readouterr().err
+    )  # found before any run, as everywhere

@@ -1,7 +1,6 @@
 """Records: one JSON file per run, written whole or not at all. Tables are made from these alone."""
 
 import contextlib
-import gc
 import itertools
 import json
 import math
@@ -15,6 +14,7 @@ import orjson  # json would take half the time of a report of very many runs
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
+from pebench.garbage import no_search_for_garbage
 
 SCHEMA = 1
 FILE_NAME = "record.json"
@@ -182,18 +182,6 @@ def read_records(source: Path) -> list[Record]:
     if not records:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
     return sorted(records.values(), key=_order)
-
-
-@contextlib.contextmanager
-def no_search_for_garbage() -> Iterator[None]:
-    """Spare what takes a quarter of the time of reading or reporting very many records, all of which are kept."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class _Reader:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pebench.errors import UserError, unknown_name
+from pebench.garbage import no_search_for_garbage
 
 if TYPE_CHECKING:
     from pebench.records import Record
@@ -119,15 +120,9 @@ def _outcome(record: "Record", other: "Record") -> str:
     return ", ".join(words)
 
 
+@no_search_for_garbage()
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
-    from pebench.records import no_search_for_garbage
-
-    with no_search_for_garbage():
-        return _report(options)
-
-
-def _report(options: argparse.Namespace) -> int:
     from pebench.records import read_records, write_jsonl
     from pebench.results import export, latex, report, web
     from pebench.results.page import Page

@@ -18,6 +18,8 @@ from pebench.costs import Cost, check_costs
 from pebench.display import Display, duration_text
 from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
+from pebench.executors.server import prepare, warm_up
+from pebench.garbage import no_search_for_garbage
 from pebench.machine import cores, gpus
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import Record, read_config
@@ -168,10 +170,17 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     for config in {(config.task, config.data): config for config in todo}.values():
         find_task(config.task).check_available(config.data, options.data_dir)
     kinds = {config.kind: config for config in todo}.values()
-    with leaving_at_once():  # this loads torch
+    here, elsewhere = options.executor == "sequential", options.executor == "commands"
+    with leaving_at_once(), no_search_for_garbage():  # this loads torch
+        if not here and not elsewhere:
+            warm_up()
         check_costs(kinds)
         check_reach(kinds, options.executor)
         cards = gpus() if options.device in ("auto", "cuda") else []
+        if here:  # now, while Ctrl-C is safe
+            import pebench.processes
+        if not elsewhere:  # while the server does likewise
+            import pebench.results.terminal  # noqa: F401
     groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
     local = options.executor in ("local", "sequential")
     jobs = min(len(todo), options.jobs or len(groups) or max(1, cores() // options.devices)) if local else options.jobs
@@ -188,10 +197,8 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
     with Display(todo, console) as display:
-        if options.executor != "commands":
-            from pebench.executors.server import prepare
-
-            prepare(todo, where, display)
+        if not elsewhere:
+            prepare(todo, where, display, here)
         execute(todo, where, resources, display)
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -24,15 +24,36 @@ def server() -> Any:
     return context
 
 
-def prepare(plan: Sequence[RunConfig], options: Options, display: Display) -> None:
-    """Prepare all data once, in a process of its own, so that runs only read.
+def warm_up() -> None:
+    """Have the server start importing, while this process does something else."""
+    if server().get_start_method() == "forkserver":
+        from multiprocessing import forkserver
+
+        forkserver.ensure_running()
+
+
+def prepare(plan: Sequence[RunConfig], options: Options, display: Display, here: bool = False) -> None:
+    """Prepare all data once, so that runs only read.
+
+    Args:
+        plan: The runs.
+        options: Where their data is.
+        display: Told of what takes long.
+        here: In this process instead of one of its own.
 
     Raises:
         UserError: If data cannot be had, or is too little for a batch.
     """
+    kinds = list({(c.task, c.data, c.train.batch_size): c for c in plan}.values())
+    problems = _prepare(kinds, options, display.note) if here else _prepare_apart(kinds, options, display)
+    if problems:
+        raise UserError("\n".join(problems))
+
+
+def _prepare_apart(kinds: Sequence[RunConfig], options: Options, display: Display) -> Sequence[str]:
+    """`_prepare`, in a process of its own."""
     receiver, sender = (context := server()).Pipe(duplex=False)
-    kinds = {(c.task, c.data, c.train.batch_size): c for c in plan}
-    process = context.Process(target=_prepare, args=(list(kinds.values()), options, sender), daemon=True)
+    process = context.Process(target=_body, args=(kinds, options, sender), daemon=True)
     process.start()
     sender.close()
     problems = None
@@ -46,29 +67,34 @@ def prepare(plan: Sequence[RunConfig], options: Options, display: Display) -> No
     process.join()
     if problems is None:
         raise UserError(f"preparing the data ended with exit code {process.exitcode}; was memory short?")
-    if problems:
-        raise UserError("\n".join(problems))
+    return problems
 
 
-def _prepare(plan: Sequence[RunConfig], options: Options, connection: Connection) -> None:
+def _body(kinds: Sequence[RunConfig], options: Options, connection: Connection) -> None:
     follow_parent()
-    problems: list[str] = []
     try:
-        from pebench.data import datamodule_of
-
-        for config in plan:
-            data = datamodule_of(config, options.data_dir)
-            if not data.file.is_file():
-                connection.send(f"preparing the data of {config.task} (once)")
-            try:
-                data.prepare_data()
-                data.setup()
-                data.train_dataloader()
-            except (UserError, ValueError) as error:
-                problems.append(f"{config.task}: {error}")
+        problems = _prepare(kinds, options, connection.send)
     except Exception:
-        problems.append(f"pebench failed while preparing; please report this:\n{traceback.format_exc()}")
+        problems = [f"pebench failed while preparing; please report this:\n{traceback.format_exc()}"]
     connection.send(problems)
+
+
+def _prepare(kinds: Sequence[RunConfig], options: Options, tell: Callable[[str], None]) -> list[str]:
+    """Prepare the data of each kind of run; what went wrong."""
+    from pebench.data import datamodule_of
+
+    problems = []
+    for config in kinds:
+        data = datamodule_of(config, options.data_dir)
+        if not data.file.is_file():
+            tell(f"preparing the data of {config.task} (once)")
+        try:
+            data.prepare_data()
+            data.setup()
+            data.train_dataloader()
+        except (UserError, ValueError) as error:
+            problems.append(f"{config.task}: {error}")
+    return problems
 
 
 def follow_parent(connection: Connection | None = None, stop: threading.Event | None = None) -> None:
