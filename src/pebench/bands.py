@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from pebench.records import Record
-from pebench.results.origin import assignments
 from pebench.results.tables import Row, Table, build_tables
+from pebench.settings import assignments
 
 FOLDER = "over-seeds"
 """Of an output folder; what is in it is made from the records, anew each time."""

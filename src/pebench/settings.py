@@ -1,5 +1,6 @@
 """Settings by dotted name, as on the command line and in suites: read, checked and put into a configuration."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
@@ -25,6 +26,16 @@ def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
             raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} train.max_steps=100")
         settings[name.strip()] = value.strip()
     return settings
+
+
+def assignments(settings: Mapping[str, Any]) -> list[str]:
+    """Settings as the command line takes them: ``train.max_steps=10``."""
+    return [f"{name}={literal(value)}" for name, value in settings.items()]
+
+
+def literal(value: Any) -> str:
+    """A value as the command line takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def setting_names(config: RunConfig) -> list[str]:

@@ -88,6 +88,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pebench"
 
 
+def files_folder(data_dir: Path | None) -> Path:
+    """Where files are that no library caches: in the local data folder if one is used, else among our downloads."""
+    return data_dir or cache_folder() / "downloads"
+
+
 def offline() -> bool:
     """Whether the user has forbidden the network: ``--offline``, ``PEBENCH_OFFLINE`` or ``HF_HUB_OFFLINE``."""
     names = ("PEBENCH_OFFLINE", "HF_HUB_OFFLINE")
@@ -161,7 +166,7 @@ def check_available(source: Source, data_dir: Path | None) -> None:
 def downloaded(source: Source) -> bool:
     """Whether an earlier download is on this machine."""
     if source.hub is None:
-        return any(cache_folder().glob(f"downloads/{source.local.rstrip('/')}"))
+        return any(files_folder(None).glob(source.local.rstrip("/")))
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = Path(os.environ.get("HF_HOME") or caches / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")

@@ -171,9 +171,11 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def _evaluation(self, name: str) -> DataLoader[Any]:
         data, lengths = self.split(name)
-        return self._all_of(data, 2 * self.batch_size, lengths)
+        return self._all_of(data, lengths)
 
-    def _all_of(self, data: Dataset[Any], batch_size: int, lengths: Tensor | None = None) -> DataLoader[Any]:
+    def _all_of(self, data: Dataset[Any], lengths: Tensor | None = None, size: float = 1.0) -> DataLoader[Any]:
+        """Every example once; fewer at a time where they are `size` times as large as in training."""
+        batch_size = max(1, round(2 * self.batch_size / size))
         return _loader(data, Batches(len(data), batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
 
     @property

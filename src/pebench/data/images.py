@@ -50,14 +50,11 @@ class Images(TensorDataModule):
         """
         images, labels = self.prepared.tensors["test_images"], self.prepared.tensors["test_labels"]
         noise = torch.Generator().manual_seed(0)  # the same order every time
-        yield (
-            "shuffled",
-            self._all_of(Rows(shuffle_patches(images, self.patch_size, noise), labels), 2 * self.batch_size),
-        )
+        yield "shuffled", self._all_of(Rows(shuffle_patches(images, self.patch_size, noise), labels))
         for factor in factors:
             side = round(factor * images.shape[-1] / self.patch_size) * self.patch_size
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
-            yield f"{factor:g}x", self._all_of(Rows(larger, labels), max(1, round(2 * self.batch_size / factor**2)))
+            yield f"{factor:g}x", self._all_of(Rows(larger, labels), size=factor**2)
 
     def describe(self) -> dict[str, Any]:
         """Shape of the images."""
@@ -142,7 +139,7 @@ class CIFAR10(Images):
         from torchvision.datasets import CIFAR10 as Torchvision  # noqa: N811
 
         sources.check_available(self.source, self.data_dir)
-        root = self.data_dir or sources.cache_folder() / "downloads"
+        root = sources.files_folder(self.data_dir)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 train = Torchvision(root, train=True, download=self.data_dir is None)

@@ -47,12 +47,12 @@ class RunningText(TensorDataModule):
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """Longer windows, with as many tokens in a batch; and windows that overlap by half, ``sliding``."""
-        text, usual = self.prepared.tensors["test"], 2 * self.batch_size
+        text = self.prepared.tensors["test"]
         if self.max_len > 3:  # a stride of 1 is something else
-            yield "sliding", self._all_of(Windows(text, self.max_len, self.max_len // 2), usual)
+            yield "sliding", self._all_of(Windows(text, self.max_len, self.max_len // 2))
         for factor in factors:
             length = round(factor * self.max_len)
-            yield f"{factor:g}x", self._all_of(Windows(text, length, length), max(1, round(usual / factor)))
+            yield f"{factor:g}x", self._all_of(Windows(text, length, length), size=factor)
 
     def describe(self) -> dict[str, Any]:
         """Vocabulary, context, and the bytes that each token stands for."""
@@ -115,7 +115,7 @@ class Shakespeare(RunningText):
 
     def _text_file(self) -> Path:
         sources.check_available(self.source, self.data_dir)
-        path = (self.data_dir or sources.cache_folder() / "downloads") / self.source.local
+        path = sources.files_folder(self.data_dir) / self.source.local
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             try:

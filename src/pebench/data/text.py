@@ -1,5 +1,7 @@
 """Texts with a label: IMDB, SST-2 and AG News of the hub, and rhyme schemes made here."""
 
+import contextlib
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -56,7 +58,7 @@ class LabelledTexts(TensorDataModule):
         """As a control, the same texts with their tokens in random order."""
         texts, lengths = self.split("test")
         assert isinstance(texts, Texts)
-        yield "shuffled", self._all_of(texts.shuffled(), 2 * self.batch_size, lengths)
+        yield "shuffled", self._all_of(texts.shuffled(), lengths)
 
     def describe(self) -> dict[str, Any]:
         """Sizes of vocabulary, text and label set."""
@@ -174,25 +176,30 @@ class Newsgroups(HubTexts):
         """The local copy, or what scikit-learn downloads."""
         if self.data_dir is None and not sources.downloaded(self.source):
             sources.check_available(self.source, None)
-            self._download(sources.cache_folder() / "downloads" / self.source.folder)
-        folder = self.data_dir or sources.cache_folder() / "downloads"
-        return load_hub(self.source, folder, {"train", "test"}, {"text", "label"})
+            self._download()
+        return load_hub(self.source, sources.files_folder(self.data_dir), {"train", "test"}, {"text", "label"})
 
-    def _download(self, folder: Path) -> None:
-        """Make a table of each split. The test split comes first: without the training split nothing is there."""
+    def _download(self) -> None:
+        """Make a table of each split; they come into their place together."""
         import datasets
         from sklearn.datasets import fetch_20newsgroups
 
         datasets.disable_progress_bars()
-        for split in ("test", "train"):
-            try:
-                posts = fetch_20newsgroups(
-                    data_home=str(folder.parent), subset=split, remove=("headers", "footers", "quotes"), shuffle=False
-                )
-            except OSError as error:
-                raise UserError(f"20 Newsgroups cannot be downloaded: {error}") from error
-            rows = datasets.Dataset.from_dict({"text": posts.data, "label": posts.target.tolist()})
-            rows.to_parquet(folder / f"{split}.parquet")
+        home = sources.files_folder(None)
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as temporary:
+            folder = Path(temporary) / self.source.folder
+            for split in ("test", "train"):
+                try:
+                    posts = fetch_20newsgroups(
+                        data_home=str(home), subset=split, remove=("headers", "footers", "quotes"), shuffle=False
+                    )
+                except OSError as error:
+                    raise UserError(f"20 Newsgroups cannot be downloaded: {error}") from error
+                rows = datasets.Dataset.from_dict({"text": posts.data, "label": posts.target.tolist()})
+                rows.to_parquet(folder / f"{split}.parquet")
+            with contextlib.suppress(OSError):  # another process was first
+                folder.rename(home / folder.name)
 
 
 class Order(LabelledTexts):

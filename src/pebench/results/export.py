@@ -43,7 +43,7 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
                 label: {str(seed): value for seed, value in seeds.items()}
                 for label, seeds in row.beyond(table.task.metric).items()
             },
-            **row.costs(),
+            **row.costs,
             "throughput_unit": f"{table.task.unit}/s",
             "values": {str(seed): value for seed, value in row.values.items()},
             "failed": {str(seed): reason for seed, reason in row.failed.items()},

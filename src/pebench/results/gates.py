@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pebench.config import REFERENCE_ENCODING
 from pebench.results.page import Page, shortened
 from pebench.results.stats import paired_difference
-from pebench.results.tables import Row, Table
+from pebench.results.tables import Table
 
 CHANCE = 1 / 3
 """Accuracy on text-order of a guess."""
@@ -37,7 +37,7 @@ Check = Callable[[Page, Table], tuple[bool, str] | None]
 
 def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
     """A mean over tokens does not change when they change places, and nothing else tells them apart."""
-    row = _row(table, "none")
+    row = table.row("none")
     shuffled = row.beyond("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
     if not row or not shuffled:
         return None
@@ -57,7 +57,7 @@ def _order_learned(page: Page, table: Table) -> tuple[bool, str] | None:
 
 
 def _images(page: Page, table: Table) -> tuple[bool, str] | None:
-    rows = {name: _row(table, name) for name in ("none", "learned", "add", "rope")}
+    rows = {name: table.row(name) for name in ("none", "learned", "add", "rope")}
     means = {name: 100 * row.estimate.mean for name, row in rows.items() if row and row.estimate}
     if table.task.name != "vit-cifar10" or len(means) < len(rows):
         return None
@@ -68,7 +68,7 @@ def _images(page: Page, table: Table) -> tuple[bool, str] | None:
 def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
     grown = {}
     for name in ("add", "alibi"):
-        row = _row(table, name)
+        row = table.row(name)
         longer = row.beyond("perplexity").get("2x", {}) if row else {}
         usual = row.perplexity if row else None
         if longer and usual:
@@ -94,13 +94,13 @@ def _topics(page: Page, table: Table) -> tuple[bool, str] | None:
 
 
 def _projections(page: Page, table: Table) -> tuple[bool, str] | None:
-    concat, add = _row(table, "concat-proj"), _row(table, REFERENCE_ENCODING)
+    concat, add = table.row("concat-proj"), table.row(REFERENCE_ENCODING)
     small = page.equivalences(table).get("concat-proj")
     if not concat or not add or small is None or small.p_adjusted is None:  # too few pairs to say
         return None
     gaps = []
     for row in table.rows:  # concat-proj and add at the same ratio
-        other = _row(table, row.label.replace("concat-proj", REFERENCE_ENCODING))
+        other = table.row(row.label.replace("concat-proj", REFERENCE_ENCODING))
         alone = set(row.config.encoding_args) <= {"ratio"}
         if row.config.encoding == "concat-proj" and alone and other:
             gaps.append(paired_difference(row.values, other.values))
@@ -142,8 +142,3 @@ def gates(page: Page) -> Iterator[Gate]:
         for table in page.tables:
             if (outcome := check(page, table)) is not None:
                 yield Gate(rule, table, *outcome)
-
-
-def _row(table: Table, label: str) -> Row | None:
-    """An encoding with its default options."""
-    return next((row for row in table.rows if row.label == label), None)

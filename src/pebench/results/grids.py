@@ -7,10 +7,10 @@ from typing import Any
 
 from pebench.config import REFERENCE_ENCODING
 from pebench.results.across import Interval, Standing, Summary
-from pebench.results.origin import assignments
 from pebench.results.page import Page, Series
 from pebench.results.stats import Estimate, estimate
 from pebench.results.tables import Row, Table
+from pebench.settings import assignments
 from pebench.tasks import Task
 
 NOTHING = "–"
@@ -94,7 +94,7 @@ def series_title(series: Series) -> str:
 def by_value(series: Series) -> Grid:
     """The headline metric at each value of a setting, and the differences to the reference there."""
     task, name = series.task, series.setting.partition(".")[2]
-    rows = {value: [series.row(value, label) for label in series.labels] for value in series.tables}
+    rows = {value: [table.row(label) for label in series.labels] for value, table in series.tables.items()}
     found = {"Encoding": series.labels}
     for value, cells in rows.items():
         head = f"{headline(task)}, {name} {value}"
@@ -107,7 +107,7 @@ def by_value(series: Series) -> Grid:
 
 def costs(table: Table) -> Grid:
     """What the encodings of a table cost."""
-    found = [row.costs() for row in table.rows]
+    found = [row.costs for row in table.rows]
     return {
         "Encoding params": [_cell(cost["parameters_encoding"], "{:,}") for cost in found],
         "Total params": [_cell(cost["parameters_total"], "{:,}") for cost in found],

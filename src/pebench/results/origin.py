@@ -10,6 +10,7 @@ from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING
 from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
 from pebench.results.tables import Row, Table
+from pebench.settings import assignments, literal
 
 
 def commands(table: Table) -> list[str]:
@@ -17,7 +18,7 @@ def commands(table: Table) -> list[str]:
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
-    reference = [row for row in table.rows if row.label == REFERENCE_ENCODING]
+    reference = list(filter(None, [table.row(REFERENCE_ENCODING)]))
     if table.config.regime != "width":  # what the rows are matched to is planned with them
         groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
     return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
@@ -41,7 +42,7 @@ def _command(table: Table, rows: list[Row]) -> str:
     if table.config.regime != "width":
         words += ["--regime", table.config.regime]
     for name, values in table.grid.items():
-        words += ["--select", f"{name}={','.join(_literal(value) for value in values)}"]
+        words += ["--select", f"{name}={','.join(literal(value) for value in values)}"]
     selecting = {record.config.seed for trial in table.trials for record in trial.records}
     if len(selecting) > 1:
         words += ["--selection-seeds", str(len(selecting))]
@@ -55,15 +56,6 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
     if not widths or (budget and widths[0] == budget.model.d_ff):
         return {}
     return {"model.d_ff": widths[0]}
-
-
-def assignments(settings: dict[str, Any]) -> list[str]:
-    """Settings as ``--set`` takes them: ``train.max_steps=10``."""
-    return [f"{name}={_literal(value)}" for name, value in settings.items()]
-
-
-def _literal(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def provenance(table: Table) -> dict[str, list[str]]:
@@ -151,6 +143,7 @@ def warnings(table: Table) -> list[str]:
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
-    if not any(row.label == REFERENCE_ENCODING and row.values for row in table.rows):
+    reference = table.row(REFERENCE_ENCODING)
+    if reference is None or not reference.values:
         found.append(f"No run of {REFERENCE_ENCODING} finished: there are no differences to it.")
     return found

@@ -10,7 +10,8 @@ from pebench.errors import UserError
 from pebench.records import Record
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.stats import ALPHA, equivalence, holm
-from pebench.results.tables import Row, Table, build_tables, label
+from pebench.results.tables import Table, build_tables, label
+from pebench.settings import assignments
 from pebench.suites import Suite
 from pebench.tasks import Task
 
@@ -74,10 +75,6 @@ class Series:
     def labels(self) -> list[str]:
         """Every encoding of the tables."""
         return sorted({row.label for table in self.tables.values() for row in table.rows})
-
-    def row(self, value: Any, label: str) -> Row | None:
-        """An encoding at a value."""
-        return next((row for row in self.tables[value].rows if row.label == label), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +170,7 @@ class Page:
     def _named(self, kind: RunConfig) -> str:
         """A kind of run's task, with the settings that vary."""
         varied = kind.values_of(sorted(self.suite.vary)) if self.suite else {}
-        return (
-            f"{kind.task} ({', '.join(f'{name}={value}' for name, value in varied.items())})" if varied else kind.task
-        )
+        return f"{kind.task} ({', '.join(assignments(varied))})" if varied else kind.task
 
     @cached_property
     def absent(self) -> list[Absence]:

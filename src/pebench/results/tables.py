@@ -94,12 +94,9 @@ class Row:
                     found.setdefault(name, {})[record.config.seed] = value
         return found
 
+    @cached_property
     def costs(self) -> dict[str, Any]:
         """What the encoding costs: parameters, operations, throughput, memory."""
-        return self._costs
-
-    @cached_property
-    def _costs(self) -> dict[str, Any]:
         return {
             "parameters_encoding": self.largest(lambda r: r.parameters.get("encoding")),
             "parameters_total": self.largest(lambda r: r.parameters.get("total")),
@@ -145,6 +142,10 @@ class Table:
         """Every record of a tested run, by row and seed."""
         return [record for row in self.rows for record in row.records]
 
+    def row(self, label: str) -> Row | None:
+        """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
+        return next((row for row in self.rows if row.label == label), None)
+
     @property
     def wall_time_s(self) -> float:
         """What all runs took together, selection included, in seconds."""
@@ -182,7 +183,7 @@ class Table:
         if regime == "width":
             return []
         get = "parameters_total" if regime == "parameters" else "flops_per_sample"
-        costs = {row.label: value for row in self.rows if (value := row.costs()[get])}
+        costs = {row.label: value for row in self.rows if (value := row.costs[get])}
         target = costs.get(REFERENCE_ENCODING) or next(iter(costs.values()), 0)
         return [
             f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"

@@ -1,7 +1,5 @@
 """A test metric along a setting, such as the depth of the model."""
 
-from typing import Any
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -36,8 +34,8 @@ def draw(series: Series) -> Figure | None:
 def _curve(series: Series, label: str) -> Curve:
     """The test metric of an encoding by the place of the setting's value."""
     times, curve = scale(series.task), []
-    rows: list[Any] = [series.row(value, label) for value in series.tables]
-    for place, row in enumerate(rows):
-        if row and row.values:
+    for place, table in enumerate(series.tables.values()):
+        row = table.row(label)
+        if row:
             curve += over_seeds([{float(place): times * value} for value in row.values.values()])
     return curve

@@ -26,7 +26,7 @@ def draw(table: Table) -> Figure | None:
         "throughput": f"{table.task.unit}/s",
     }
     rows = [row for row in table.rows if row.estimate]
-    costs = {row.label: row.costs() for row in rows}
+    costs = {row.label: row.costs for row in rows}
     shown = [name for name in names if any(cost[name] is not None for cost in costs.values())]
     if not shown:
         return None

@@ -104,14 +104,15 @@ def content(page: Page) -> dict[str, Any]:
 
 
 def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
+    beyond = grids.beyond(table)
     return {
         "id": stem,
         "title": grids.title(table),
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
         "pictures": _shown(page, stem),
-        "beyond_text": prose(report.beyond_text(grids.beyond(table))),
-        "beyond": columns(grids.beyond(table)),
+        "beyond_text": prose(report.beyond_text(beyond)),
+        "beyond": columns(beyond),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
