@@ -30,9 +30,9 @@ quickstart:  ## Run the embedded suite
 results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$(SUITE).jsonl
 	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
 
-readme:  ## Put the overview of the headline results into README.md
-	pebench report results/untuned.jsonl --format overview > overview.tmp
-	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md
+readme:  ## Put the overview of the headline results into README.md and results/README.md
+	pebench report results/untuned.jsonl --suite untuned --format overview > overview.tmp
+	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
 	rm overview.tmp
 
 docs:  ## Put the tables of encodings into README.md and docs/encodings.md

@@ -34,12 +34,13 @@ def code(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("ending", WRITERS)
 @pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
-def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path, ending: str) -> None:
-    page = Page.of(read_records(records), load_suite(records.stem))
-    published = records.with_suffix(ending).read_text(encoding="utf-8")
-    assert comparable(published) == comparable(written(page, records.stem)[ending]), "make results"
+def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) -> None:
+    made = written(Page.of(read_records(records), load_suite(records.stem)), records.stem)
+    assert [*made] == [*WRITERS]
+    for ending, text in made.items():
+        published = records.with_suffix(ending).read_text(encoding="utf-8")
+        assert comparable(published) == comparable(text), f"{ending}: make results"
 
 
 def comparable(text: str) -> str:
@@ -61,10 +62,19 @@ def test_published_pictures_are_made_of_their_records(records: Path) -> None:
     assert published == {picture.name: to_svg(picture.figure) for picture in figures.pictures(page)}, "make results"
 
 
-def test_the_readme_shows_the_published_overview() -> None:
-    shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", README, re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "results/README.md"])
+def test_front_pages_show_the_published_overview(page: str) -> None:
+    shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", (ROOT / page).read_text(), re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "untuned.jsonl")))
+    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "untuned.jsonl"), load_suite("untuned")))
+
+
+def test_every_figure_with_an_interval_that_results_readme_names_is_on_a_page() -> None:
+    claims = (ROOT / "results" / "README.md").read_text(encoding="utf-8").partition("## Tried")[0]
+    named = set(re.findall(r"[+-]?\d+\.\d+ ± \d+\.\d+", claims))
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "results").glob("*.md") if path.name != "README.md"]
+    assert len(named) > 30
+    assert not {figure for figure in named if not any(figure in page for page in pages)}
 
 
 @pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])

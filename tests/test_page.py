@@ -273,9 +273,9 @@ def test_what_cannot_be_written_is_told(
 
 def test_latex_has_a_float_for_each_table_and_no_bare_special_character() -> None:
     text = latex(page(runs()))
-    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 1 + 2 * 2 + 1
-    assert len(set(re.findall(r"\\label{(.*?)}", text))) == 6
-    assert text.count(r"\toprule") == 6
+    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 2 + 2 * 2 + 1
+    assert len(set(re.findall(r"\\label{(.*?)}", text))) == 7
+    assert text.count(r"\toprule") == 7
     body = text.partition("\n")[2]
     assert not re.search(r"(?<!\\)[%#]|[±Δ↑↓†–_]", body.replace(r"\_", ""))
     assert r"accuracy \% $\uparrow$" in text

@@ -167,6 +167,12 @@ class RunConfig:
         """Twelve hex digits that name this configuration under this protocol."""
         return _digest(f"{self.kind}/{self.seed}")
 
+    @functools.cached_property
+    def label(self) -> str:
+        """The encoding as tables name it: ``concat``, or ``concat (d_p=16)``."""
+        options = ", ".join(f"{name}={value}" for name, value in sorted(self.encoding_args.items()))
+        return f"{self.encoding} ({options})" if options else self.encoding
+
     def with_seed(self, seed: int) -> "RunConfig":
         """The same kind of run with another seed; quick, as a plan may have very many."""
         check_seed(seed)

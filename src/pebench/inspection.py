@@ -10,7 +10,6 @@ from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
 from pebench.results.stats import estimate, paired_difference
-from pebench.results.tables import label
 from pebench.tasks import find_task
 
 
@@ -37,7 +36,7 @@ def describe(place: Path) -> str:
 
 def _run_text(record: Record, place: Path) -> str:
     config = record.config
-    head = f"{config.task} {label(config)}, seed {config.seed}, tier {config.tier}: {record.status}"
+    head = f"{config.task} {config.label}, seed {config.seed}, tier {config.tier}: {record.status}"
     took = f" in {duration_text(record.duration_s)}" if record.duration_s is not None else ""
     sections: dict[str, Mapping[str, Any]] = {
         "error": {k: v for k, v in (record.error or {}).items() if k != "log"},
@@ -158,7 +157,7 @@ def _telling(records: Iterable[Record]) -> set[str]:
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         config = record.config
-        groups.setdefault((config.task, label(config), config.stage, config.seed), []).append(_facts(record))
+        groups.setdefault((config.task, config.label, config.stage, config.seed), []).append(_facts(record))
     names = {(name, i) for i, group in enumerate(groups.values()) for facts in group for name in facts}
     alike = list(groups.values())
     return {name for name, i in names if len({json.dumps(facts.get(name)) for facts in alike[i]}) > 1}
@@ -171,7 +170,7 @@ def _by_encoding(records: Iterable[Record], telling: Sequence[str]) -> dict[tupl
         config = record.config
         metric = f"test/{find_task(config.task).metric}" if config.stage == "test" else find_task(config.task).select[0]
         facts = _facts(record)
-        name = " ".join([label(config), *(f"{name}={_text(facts[name])}" for name in telling if name in facts)])
+        name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in telling if name in facts)])
         values = found.setdefault((config.task, name, metric), {})
         if record.ok and metric in record.metrics:
             values[config.seed] = record.metrics[metric]

@@ -196,9 +196,8 @@ class _Reader:
         seed = config.pop("seed", 0)
         kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
         values.pop("key", None)
-        for name in ("dataset", "environment", "parameters"):
-            if name in values:
-                values[name] = self._shared(values[name], lambda same: same)
+        facts = {name: values[name] for name in ("dataset", "environment", "parameters") if name in values}
+        values |= self._shared(facts, lambda same: same)
         return Record(config=kind.with_seed(seed), **values)
 
     def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:

@@ -48,6 +48,7 @@ class Suite:
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
         decision: By which rule the question will be answered; empty for that of every page.
+        reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
         margin: The largest difference to the reference that does not matter, by name of a task or a headline metric,
             in the metric's unit (an accuracy is a share of 1). Declared before the runs; `MARGIN` holds for the rest.
     """
@@ -68,6 +69,7 @@ class Suite:
     expect: str = ""
     decision: str = ""
     margin: Mapping[str, float] = field(default_factory=dict)
+    reference: str = REFERENCE_ENCODING
 
     @property
     def command(self) -> str:
@@ -88,6 +90,9 @@ class Suite:
                 if self.where_served and not serves(task, encoding):
                     continue
                 kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
+        labels = {kind.label for kind in kinds}
+        if kinds and self.reference not in labels | {REFERENCE_ENCODING}:
+            problems.append(str(unknown_name("reference", self.reference, labels)))
         problems += self._values(kinds)
         if self.regime != "width" and not problems:
             kinds = self._matched(kinds, problems)
@@ -133,12 +138,10 @@ class Suite:
                 for row in kinds
                 if row.task == config.task and row.values_of(self.vary) == config.values_of(self.vary)
             ]
-            reference = next((row for row in rows if row.encoding == REFERENCE_ENCODING), None)
+            reference = next((row for row in rows if row.label == self.reference), None)
             with _collected(problems):
                 if reference is None:
-                    raise UserError(
-                        f"{config.task}: rows are matched to {REFERENCE_ENCODING}, which must be one of them."
-                    )
+                    raise UserError(f"{config.task}: rows are matched to {self.reference}, which must be one of them.")
                 found.append(matched(config, reference))
         return found
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pebench import __version__
-from pebench.config import CORE_ENCODINGS, REGIMES, TIERS
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, TIERS
 from pebench.errors import UserError
+
+REFERENCE_HELP = f"the row that others are compared to, by its label in the table (default: {REFERENCE_ENCODING})"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -84,6 +86,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--suite", metavar="NAME_OR_FILE", help="what the runs are for: question, expectation, margin, planned runs"
     )
+    report.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
     report.add_argument(
         "--strict", action="store_true", help="accept no failed or missing run (of the suite, if one is named)"
     )
@@ -168,6 +171,7 @@ def _run(verbs: Any) -> None:
     )  # fmt: skip
     what.add_argument("--selection-seeds", type=int, metavar="N", help="seeds that each value selects with (default 1)")
     what.add_argument("--regime", metavar="REGIME", help=f"what rows have in common: {', '.join(REGIMES)}")
+    what.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
     how = run.add_argument_group("how to run it")
     how.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where records go (default: runs)")
     how.add_argument(

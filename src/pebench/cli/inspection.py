@@ -145,7 +145,7 @@ def report_command(options: argparse.Namespace) -> int:
         raise UserError(
             f"{len(records)} runs in {str(options.source)!r} select settings, but none has been tested yet."
         )
-    page = Page.of(records, suite, options.allow_unmatched)
+    page = Page.of(records, suite, options.allow_unmatched, options.reference)
     if options.strict:
         page.check_complete()
     if options.output:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from pebench import registry
 from pebench.cli.interrupts import leaving_at_once
-from pebench.config import TIERS, Options, RunConfig
+from pebench.config import REFERENCE_ENCODING, TIERS, Options, RunConfig
 from pebench.costs import Cost, check_costs
 from pebench.display import Display, duration_text
 from pebench.errors import UserError, unknown_name
@@ -24,7 +24,6 @@ from pebench.machine import cores, gpus
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import Record, read_config
 from pebench.results.origin import changed_plugins
-from pebench.results.tables import label
 from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
 from pebench.tasks import find_task
@@ -41,7 +40,7 @@ def run_command(options: argparse.Namespace) -> int:
         if options.dry_run:
             list_states(configs, states(configs, options.out))
             return 0
-        return finish(do(configs, options, console), configs, options, console)
+        return finish(do(configs, options, console), configs, options, console, REFERENCE_ENCODING)
     with leaving_at_once():
         plan = make_plan(options)
     if options.dry_run:
@@ -49,11 +48,12 @@ def run_command(options: argparse.Namespace) -> int:
     selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ")
     testing = plan.testing(selecting)
     if left_out := [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]:
-        names = ", ".join(f"{kind.task} {label(kind)}" for kind in left_out)
+        names = ", ".join(f"{kind.task} {kind.label}" for kind in left_out)
         text = f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed): "
         say(console, text + names)
     records = do(testing, options, console, "testing: " if plan.suite.select else "")
-    return finish(selecting | records, testing, options, console) or (EXIT_FAILED if left_out else 0)
+    code = finish(selecting | records, testing, options, console, plan.suite.reference)
+    return code or (EXIT_FAILED if left_out else 0)
 
 
 def say(console: Console, text: str) -> None:
@@ -106,7 +106,7 @@ def make_plan(options: argparse.Namespace) -> Plan:
     suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
-        "selection_seeds": options.selection_seeds,
+        "selection_seeds": options.selection_seeds, "reference": options.reference,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
     select, vary = (
@@ -217,14 +217,18 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
 
 
 def finish(
-    records: Mapping[str, Record], plan: Sequence[RunConfig], options: argparse.Namespace, console: Console
+    records: Mapping[str, Record],
+    plan: Sequence[RunConfig],
+    options: argparse.Namespace,
+    console: Console,
+    reference: str,
 ) -> int:
     """Print the table of what was asked for, and where the rest is."""
     if options.executor == "commands":
         return 0
     from pebench.results.terminal import terminal
 
-    terminal(records.values(), console)
+    terminal(records.values(), console, reference)
     out = options.out
     say(console, f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
     return 0 if all(config.key in records and records[config.key].ok for config in plan) else EXIT_FAILED
@@ -263,7 +267,7 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
     rows = [
         [
             c.task,
-            label(c),
+            c.label,
             c.regime,
             c.model.d_ff or 4 * c.model.d_model,
             f"{k.encoding:,}",

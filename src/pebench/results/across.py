@@ -71,6 +71,7 @@ class Summary:
         friedman_p: That all encodings are alike, by Friedman's test; ``None`` with too few tasks or encodings.
         critical_difference: By how much average ranks must differ to be told apart (Nemenyi, 5 %); ``None`` likewise.
         groups: Sets of encodings, as large as can be, that are not told apart.
+        reference: Label of the encoding that improvements are on.
     """
 
     rows: tuple[Standing, ...]
@@ -81,6 +82,7 @@ class Summary:
     friedman_p: float | None = None
     critical_difference: float | None = None
     groups: tuple[tuple[str, ...], ...] = ()
+    reference: str = REFERENCE_ENCODING
 
 
 def comparable(tables: Iterable[Table]) -> list[list[Table]]:
@@ -124,7 +126,8 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
     runs = [_values(table, labels, common) for table, common in zip(tables, seeds, strict=True)]
     scores = [np.nan_to_num(normalised(values)) for values in runs]  # a failed run's is 0
     finished = np.concatenate([np.isfinite(values) for values in runs], axis=1)
-    reference = labels.index(REFERENCE_ENCODING) if REFERENCE_ENCODING in labels else None
+    compared_to = tables[0].reference
+    reference = labels.index(compared_to) if compared_to in labels else None
     whole = figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
     replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
     drawn = [np.concatenate(parts) for parts in zip(*resampled(scores, reference, replicates), strict=True)]
@@ -150,6 +153,7 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
         sum(len(row.records) for table in tables for row in table.rows if row.label not in lacking) - finished.size,
         replicates,
         *_ranked_apart(labels, np.stack([values.mean(axis=1) for values in scores])),
+        reference=compared_to,
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.origin import commands, provenance, warnings
@@ -62,7 +61,7 @@ def _head(table: Table) -> dict[str, Any]:
         "matched_by": table.config.regime,
         "metric": f"test/{table.task.metric}",
         "higher_is_better": table.task.higher_is_better,
-        "reference": REFERENCE_ENCODING,
+        "reference": table.reference,
     }
 
 
@@ -83,7 +82,7 @@ def _summary(tables: Sequence[Table], summary: Summary) -> dict[str, Any]:
         "settings": tables[0].settings,
         "tasks": summary.tasks,
         "replicates": summary.replicates,
-        "reference": REFERENCE_ENCODING,
+        "reference": summary.reference,
         "rows": [
             {
                 "encoding": row.label,

@@ -5,7 +5,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Page, Series
 from pebench.results.stats import Estimate, estimate
@@ -48,7 +47,7 @@ def results(table: Table, page: Page) -> Grid:
         "Encoding": [row.label for row in rows],
         headline(task): [_interval(row.estimate, task) for row in rows],
         "n": [f"{len(row.values)} ({len(row.failed)} failed)" if row.failed else str(len(row.values)) for row in rows],
-        f"Δ to {REFERENCE_ENCODING}{' (points)' * is_share(task)}": [
+        f"Δ to {table.reference}{' (points)' * is_share(task)}": [
             _interval(row.difference, task, sign="+") for row in rows
         ],
         "Verdict": _verdicts(table, page),
@@ -100,7 +99,7 @@ def by_value(series: Series) -> Grid:
         head = f"{headline(task)}, {name} {value}"
         found[head] = [_interval(row.estimate if row else None, task) for row in cells]
     for value, cells in rows.items():
-        head = f"Δ to {REFERENCE_ENCODING}{' (points)' * is_share(task)}, {name} {value}"
+        head = f"Δ to {series.reference}{' (points)' * is_share(task)}, {name} {value}"
         found[head] = [_interval(row.difference if row else None, task, sign="+") for row in cells]
     return found
 
@@ -121,7 +120,7 @@ def _verdicts(table: Table, page: Page) -> list[str]:
     equivalent = page.equivalences(table)
 
     def words(row: Row) -> str:
-        if row.label == REFERENCE_ENCODING:
+        if row.label == table.reference:
             return "reference"
         found = equivalent.get(row.label)
         within = f"; equivalent within {margin_text(found.margin, table.task)}" if found and found.holds else ""
@@ -138,6 +137,25 @@ def side_by_side(tables: Sequence[Table]) -> Grid:
         cells = {row.label: _interval(row.estimate, table.task) for row in table.rows}
         seeds = "/".join(str(n) for n in sorted({len(row.values) for row in table.rows}))
         grid[f"{table.task.name}\n{headline(table.task)}, n={seeds}"] = [cells.get(name, NOTHING) for name in labels]
+    return grid
+
+
+def differences(tables: Sequence[Table], page: Page) -> Grid:
+    """Comparable tables' differences to the reference side by side, with what may be said of them; may be empty."""
+    labels = sorted({row.label for table in tables for row in table.rows if row.difference})
+    if not labels:
+        return {}
+    grid = {"Encoding": labels}
+    for table in tables:
+        equivalent = page.equivalences(table)
+        cells = {}
+        for row in table.rows:
+            words = [row.verdict] if row.verdict in ("better", "worse") else []
+            words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
+            cells[row.label] = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
+        unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
+        arrow = "↑" if table.task.higher_is_better else "↓"
+        grid[f"{table.task.name}\n{unit} {arrow}"] = [cells.get(name, NOTHING) for name in labels]
     return grid
 
 
@@ -162,7 +180,7 @@ def standings(summary: Summary) -> Grid:
         "Encoding": [row.label for row in rows],
         "Interquartile mean ↑": [_limits(row.iqm, 3) for row in rows],
         "Average rank ↓": [_limits(row.rank, 2) for row in rows],
-        f"P(better than {REFERENCE_ENCODING})": [_improvement(row) for row in rows],
+        f"P(better than {summary.reference})": [_improvement(row, summary.reference) for row in rows],
     }
     if any(row.failed for row in rows):
         grid["Failed runs"] = [f"{row.failed} †" if row.failed else "0" for row in rows]
@@ -170,8 +188,8 @@ def standings(summary: Summary) -> Grid:
     return grid
 
 
-def _improvement(row: Standing) -> str:
-    if row.label == REFERENCE_ENCODING:
+def _improvement(row: Standing, reference: str) -> str:
+    if row.label == reference:
         return "reference"
     return NOTHING if row.improvement is None else _limits(row.improvement, 2)
 

@@ -18,7 +18,7 @@ def commands(table: Table) -> list[str]:
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
-    reference = list(filter(None, [table.row(REFERENCE_ENCODING)]))
+    reference = list(filter(None, [table.row(table.reference)]))
     if table.config.regime != "width":  # what the rows are matched to is planned with them
         groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
     return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
@@ -41,6 +41,8 @@ def _command(table: Table, rows: list[Row]) -> str:
     words += [word for item in assignments(settings) for word in ("--set", item)]
     if table.config.regime != "width":
         words += ["--regime", table.config.regime]
+    if table.reference != REFERENCE_ENCODING:
+        words += ["--reference", table.reference]
     for name, values in table.grid.items():
         words += ["--select", f"{name}={','.join(literal(value) for value in values)}"]
     selecting = {record.config.seed for trial in table.trials for record in trial.records}
@@ -52,10 +54,10 @@ def _command(table: Table, rows: list[Row]) -> str:
 def _width_of_the_reference(table: Table) -> dict[str, Any]:
     """What the rows of a matched table are matched to, if it is not the task's budget."""
     budget = table.task.budgets.get(table.config.tier)
-    widths = [row.config.model.d_ff for row in table.rows if row.config.encoding == REFERENCE_ENCODING]
-    if not widths or (budget and widths[0] == budget.model.d_ff):
+    reference = table.row(table.reference)
+    if reference is None or (budget and reference.config.model.d_ff == budget.model.d_ff):
         return {}
-    return {"model.d_ff": widths[0]}
+    return {"model.d_ff": reference.config.model.d_ff}
 
 
 def provenance(table: Table) -> dict[str, list[str]]:
@@ -143,7 +145,7 @@ def warnings(table: Table) -> list[str]:
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
-    reference = table.row(REFERENCE_ENCODING)
+    reference = table.row(table.reference)
     if reference is None or not reference.values:
-        found.append(f"No run of {REFERENCE_ENCODING} finished: there are no differences to it.")
+        found.append(f"No run of {table.reference} finished: there are no differences to it.")
     return found

@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
-from pebench.errors import UserError
+from pebench.errors import UserError, unknown_name
 from pebench.records import Record
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.stats import ALPHA, equivalence, holm
-from pebench.results.tables import Table, build_tables, label
+from pebench.results.tables import Table, build_tables
 from pebench.settings import assignments
 from pebench.suites import Suite
 from pebench.tasks import Task
@@ -72,6 +72,11 @@ class Series:
         return next(iter(self.tables.values())).task
 
     @property
+    def reference(self) -> str:
+        """Of all the tables."""
+        return next(iter(self.tables.values())).reference
+
+    @property
     def labels(self) -> list[str]:
         """Every encoding of the tables."""
         return sorted({row.label for table in self.tables.values() for row in table.rows})
@@ -90,19 +95,29 @@ class Page:
     suite: Suite | None = None
 
     @staticmethod
-    def of(records: Iterable[Record], suite: Suite | None = None, allow_unmatched: bool = False) -> "Page":
+    def of(
+        records: Iterable[Record],
+        suite: Suite | None = None,
+        allow_unmatched: bool = False,
+        reference: str | None = None,
+    ) -> "Page":
         """The page of some records.
 
         Args:
             records: In any order.
             suite: What they were made for.
             allow_unmatched: Keep tables whose rows break their regime.
+            reference: Label of the encoding that the others are compared to, if it is not the suite's.
 
         Raises:
-            UserError: For an unknown task, two different records of one run, rows that break their regime, or a
-                suite that none of the records is of.
+            UserError: For an unknown task, two different records of one run, rows that break their regime, a
+                suite that none of the records is of, or a reference that is not among them.
         """
-        page = Page(tuple(build_tables(records, allow_unmatched)), suite)
+        compared_to = reference or (suite.reference if suite else REFERENCE_ENCODING)
+        page = Page(tuple(build_tables(records, allow_unmatched, compared_to)), suite)
+        labels = sorted({row.label for table in page.tables for row in table.rows})
+        if reference and reference not in labels:
+            raise unknown_name("reference", reference, labels)
         if suite and not any(page.of_suite(table) for table in page.tables):
             tasks = ", ".join(sorted({f"{table.task.name} ({table.config.tier})" for table in page.tables}))
             raise UserError(
@@ -110,6 +125,11 @@ class Page:
                 f"of {tasks}. Leave out --suite, or name another."
             )
         return page
+
+    @property
+    def reference(self) -> str:
+        """Label of the encoding that the others are compared to."""
+        return self.tables[0].reference if self.tables else REFERENCE_ENCODING
 
     @cached_property
     def planned(self) -> tuple[RunConfig, ...]:
@@ -141,7 +161,7 @@ class Page:
             expected = {*row.missing, *(self.seeds if self._plans(table, row.label) else ())}
             yield from (Absence(task, row.label, seed) for seed in sorted(expected - seen))
         rows = {row.label for row in table.rows}
-        names = (label(kind) for kind in self._asked(table))
+        names = (kind.label for kind in self._asked(table))
         yield from (Absence(task, name, seed) for name in names if name not in rows for seed in self.seeds)
 
     def _asked(self, table: Table) -> list[RunConfig]:
@@ -149,7 +169,7 @@ class Page:
         return [kind for kind in self.planned if table.has_settings_of(kind)] if self.of_suite(table) else []
 
     def _plans(self, table: Table, name: str) -> bool:
-        return any(label(kind) == name for kind in self._asked(table))
+        return any(kind.label == name for kind in self._asked(table))
 
     @property
     def unplanned(self) -> list[str]:
@@ -165,7 +185,7 @@ class Page:
         """Runs of the suite on tasks, at settings, that no record is of."""
         asked = {kind.kind for table in self.tables for kind in self._asked(table)}
         lost = [kind for kind in self.planned if kind.kind not in asked]
-        return [Absence(self._named(kind), label(kind), seed) for kind in lost for seed in self.seeds]
+        return [Absence(self._named(kind), kind.label, seed) for kind in lost for seed in self.seeds]
 
     def _named(self, kind: RunConfig) -> str:
         """A kind of run's task, with the settings that vary."""
@@ -235,7 +255,7 @@ class Page:
         kinds = ("better", "worse", "not separable", "no test")
         total = sum(len(names) for kind in kinds for names in words.get(kind, {}).values())
         if not total:
-            return f"Nothing is compared: no other encoding shares a finished seed with {REFERENCE_ENCODING}."
+            return f"Nothing is compared: no other encoding shares a finished seed with {self.reference}."
         parts = [
             _counted("not tested" if kind == "no test" else kind, words[kind], kind in ("better", "worse"))
             for kind in kinds
@@ -246,7 +266,7 @@ class Page:
         if absent := len(self.absent):
             parts.append(f"{absent} run{'s' if absent != 1 else ''} failed or missing")
         plural = "s" if total != 1 else ""
-        return f"Of {total} comparison{plural} with {REFERENCE_ENCODING}: {'; '.join(parts)}."
+        return f"Of {total} comparison{plural} with {self.reference}: {'; '.join(parts)}."
 
 
 def _counted(kind: str, names: dict[str, list[str]], named: bool) -> str:

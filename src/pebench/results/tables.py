@@ -131,11 +131,13 @@ class Table:
         task: Of the runs.
         rows: The encodings.
         trials: What settings were selected from, if any were.
+        reference: Label of the row that the others are compared to.
     """
 
     task: Task
     rows: tuple[Row, ...]
     trials: tuple[Trial, ...] = ()
+    reference: str = REFERENCE_ENCODING
 
     @cached_property
     def records(self) -> list[Record]:
@@ -184,7 +186,7 @@ class Table:
             return []
         get = "parameters_total" if regime == "parameters" else "flops_per_sample"
         costs = {row.label: value for row in self.rows if (value := row.costs[get])}
-        target = costs.get(REFERENCE_ENCODING) or next(iter(costs.values()), 0)
+        target = costs.get(self.reference) or next(iter(costs.values()), 0)
         return [
             f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"
             for name, value in costs.items()
@@ -214,12 +216,15 @@ def _free(config: RunConfig) -> tuple[str, ...]:
     return (*(() if config.regime == "width" else ("model.d_ff",)), *config.selected)
 
 
-def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> list[Table]:
+def build_tables(
+    records: Iterable[Record], allow_unmatched: bool = False, reference: str = REFERENCE_ENCODING
+) -> list[Table]:
     """Sort records into tables; the order they come in does not matter.
 
     Args:
         records: Of any runs.
         allow_unmatched: Make tables whose rows break their regime too.
+        reference: Label of the row that the others are compared to.
 
     Raises:
         UserError: For an unknown task, two different records of one run, or rows that break their regime.
@@ -231,7 +236,7 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
         config = record.config
         kind = record.protocol, config.kind
         if kind not in kinds:
-            kinds[kind] = _group(record), label(config)
+            kinds[kind] = _group(record), config.label
         group, name = kinds[kind]
         if config.stage == "select":
             known = selecting.setdefault(group, {}).setdefault(config.key, record)
@@ -240,7 +245,7 @@ def build_tables(records: Iterable[Record], allow_unmatched: bool = False) -> li
             continue
         if tested.setdefault(group, {}).setdefault((name, config.seed), record) != record:
             raise UserError(f"two different records of {name} seed {config.seed} on {config.task}: delete one of them.")
-    tables = [_table(tested[key], _trials(selecting.get(key, {}).values())) for key in sorted(tested)]
+    tables = [_table(tested[key], _trials(selecting.get(key, {}).values()), reference) for key in sorted(tested)]
     for table in tables:
         if table.unmatched and not allow_unmatched:
             raise UserError(
@@ -263,7 +268,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         values = record.config.values_of(record.config.selected)
-        found.setdefault((label(record.config), json.dumps(values)), []).append(record)
+        found.setdefault((record.config.label, json.dumps(values)), []).append(record)
     trials, seeds = [], {record.config.seed for runs in found.values() for record in runs}
     for (name, text), runs in found.items():
         metric = find_task(runs[0].config.task).select[0]
@@ -274,13 +279,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     return tuple(sorted(trials, key=lambda trial: (trial.label, [*map(_place, trial.values.values())])))
 
 
-def label(config: RunConfig) -> str:
-    """The name of an encoding in a table: ``concat``, or ``concat (d_p=16)``."""
-    options = ", ".join(f"{name}={value}" for name, value in sorted(config.encoding_args.items()))
-    return f"{config.encoding} ({options})" if options else config.encoding
-
-
-def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...]) -> Table:
+def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], reference: str) -> Table:
     seeds = sorted({seed for _, seed in runs})
     task = find_task(next(iter(runs.values())).config.task)
     rows = []
@@ -290,7 +289,7 @@ def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...]) -> Ta
         values = {s: r.metrics[f"test/{task.metric}"] for r in records if (s := r.config.seed) not in failed}
         missing = tuple(seed for seed in seeds if (name, seed) not in runs)
         rows.append(Row(name, records, values, failed, missing, estimate(values.values()) if values else None))
-    return Table(task, _compare(rows, task.higher_is_better), trials)
+    return Table(task, _compare(rows, task.higher_is_better, reference), trials, reference)
 
 
 def _failure(record: Record, task: Task) -> str | None:
@@ -303,12 +302,10 @@ def _failure(record: Record, task: Task) -> str | None:
     return None if math.isfinite(value) else f"test/{task.metric} is {value}"
 
 
-def _compare(rows: list[Row], higher_is_better: bool) -> tuple[Row, ...]:
+def _compare(rows: list[Row], higher_is_better: bool, reference: str) -> tuple[Row, ...]:
     """The rows with differences to the reference, corrected for their number."""
-    reference = next((row.values for row in rows if row.label == REFERENCE_ENCODING), {})
-    differences = [
-        None if row.label == REFERENCE_ENCODING else paired_difference(row.values, reference) for row in rows
-    ]
+    values = next((row.values for row in rows if row.label == reference), {})
+    differences = [None if row.label == reference else paired_difference(row.values, values) for row in rows]
     adjusted = holm([d.p_value if d else None for d in differences])
     return tuple(
         replace(row, difference=d, p_adjusted=p, verdict=verdict(d, p, higher_is_better) if d else None)

@@ -3,24 +3,31 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from pebench.config import REFERENCE_ENCODING
 from pebench.records import Record
 from pebench.results.grids import WORDS, costs, results, title
 from pebench.results.origin import warnings
 from pebench.results.page import Page
 from pebench.results.report import absence_text
-from pebench.results.tables import Table
+from pebench.results.tables import Table, build_tables
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def terminal(records: Iterable[Record], console: "Console") -> None:
+def terminal(records: Iterable[Record], console: "Console", reference: str = REFERENCE_ENCODING) -> None:
     """Print the tables, each with as many columns as the console's width allows.
+
+    Args:
+        records: Of any runs.
+        console: Where to.
+        reference: Label of the encoding that the others are compared to.
 
     Raises:
         UserError: For an unknown task, or two different records of one run.
     """
-    page = Page.of(records, allow_unmatched=True)  # what breaks its regime is marked
+    tables = build_tables(records, allow_unmatched=True, reference=reference)  # what breaks its regime is marked
+    page = Page(tuple(tables))
     for table in page.tables:
         console.print(f"\n{title(table)}", style="bold", markup=False, highlight=False)
         console.print(f"{table.task.summary}. Matched by: {table.config.regime}.", markup=False, highlight=False)

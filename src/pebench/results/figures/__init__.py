@@ -21,7 +21,7 @@ FEW_ROWS = 24
 MOST_ROWS = 60
 """Tables with more have none, nor have ranks."""
 MOST_TABLES = 24
-MOST_LINES = 200
+MOST_LINES = 150
 """As many tables, with as many rows together, have pictures: the first. More would take long."""
 
 

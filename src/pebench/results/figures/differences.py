@@ -5,15 +5,14 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pebench.config import REFERENCE_ENCODING
 from pebench.results.figures.style import INK, by_row, marks, scale
 from pebench.results.grids import is_share
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
 
 CAPTION = (
-    f"Difference to {REFERENCE_ENCODING} at equal seeds: mean and 95 % t-interval. Filled: better or worse after "
-    "Holm's correction; open: not separable. The intervals are not corrected."
+    "Difference to the reference at equal seeds: mean and 95 % t-interval. Filled: better or worse after Holm's "
+    "correction; open: not separable. The intervals are not corrected."
 )
 
 
@@ -27,8 +26,8 @@ def draw(table: Table) -> Figure | None:
         return None
     factor, found = scale(table.task), marks(row.label for row in table.rows)
     better = -1 if table.task.higher_is_better else 1
-    rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row))
-    figure, axes, places = by_row([_name(row) for row in rows])
+    rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row, table))
+    figure, axes, places = by_row([_name(row, table) for row in rows])
     axes.axvline(0, color=INK, linewidth=0.8)
     for row, place in zip(rows, places, strict=True):
         if row.difference is None:
@@ -40,20 +39,20 @@ def draw(table: Table) -> Figure | None:
         )  # fmt: skip
     unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
     direction = "better →" if table.task.higher_is_better else "← better"
-    axes.set_xlabel(f"Δ {unit} to {REFERENCE_ENCODING}   ({direction})")
+    axes.set_xlabel(f"Δ {unit} to {table.reference}   ({direction})")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 
 
-def _nothing(row: Row) -> float:
+def _nothing(row: Row, table: Table) -> float:
     """Where a row without a difference sorts: the reference at zero, others last."""
-    return 0.0 if row.label == REFERENCE_ENCODING else math.inf
+    return 0.0 if row.label == table.reference else math.inf
 
 
-def _name(row: Row) -> str:
+def _name(row: Row, table: Table) -> str:
     """The label, and why there is nothing beside it."""
     if row.difference is not None:
         return row.label
-    if row.label == REFERENCE_ENCODING:
+    if row.label == table.reference:
         return f"{row.label} (reference)"
     return f"{row.label}: {'no pair' if row.values else 'no run finished'}"

@@ -80,9 +80,14 @@ def content(page: Page) -> dict[str, Any]:
         "name": page.suite.name if page.suite else None,
         "head": [prose(text) for text in report.question(page)],
         "overviews": [
-            {"title": grids.group_title(group), "columns": columns(grids.side_by_side(group))}
+            {
+                "title": grids.group_title(group),
+                "columns": columns(grids.side_by_side(group)),
+                "differences": columns(grids.differences(group, page)),
+            }
             for group, _ in page.summaries
         ],
+        "differences_text": prose(report.differences_text(page)),
         "series": [
             {
                 "title": grids.series_title(series),
@@ -98,7 +103,7 @@ def content(page: Page) -> dict[str, Any]:
         "suite_command": page.suite.command if page.suite else None,
         "lost": [absence.task for absence in page.without_table],
         "limits": [prose(line) for line in report.limits(page)],
-        "notes": _bullets(report.NOTES) + (_bullets(report.ACROSS) if page.summaries else []),
+        "notes": _bullets(report.notes(page)),
         "undrawn": figures.drawn(page.tables).count(False),
     }
 
