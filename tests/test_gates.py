@@ -1,5 +1,6 @@
 """Gates: each says that it holds where it should, that it does not where it should not, and nothing elsewhere."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,16 @@ def test_without_an_encoding_order_does_not_count(factor, holds):
 )
 def test_order_alone_is_learned_by_encodings_alone(means, holds):
     assert outcomes(rows("text-order", means)) == [("An", holds)]
+
+
+@pytest.mark.parametrize(("loss", "holds"), [(1.84, True), (1.92, True), (1.80, False), (1.95, False)])
+def test_the_published_loss_of_a_known_recipe_is_reached(loss, holds):
+    config = configure("lm-shakespeare", "learned", 0, "core")
+    records = [Record(config, metrics={"test/bits_per_byte": 2.7, "val/loss": loss})]
+    assert outcomes(records) == [("At", holds)]
+    longer = configure("lm-shakespeare", "learned", 0, "core", {"train.max_steps": 4000})
+    assert outcomes([replace(records[0], config=longer)]) == []
+    assert outcomes([replace(records[0], config=configure("lm-shakespeare", "add", 0, "core"))]) == []
 
 
 @pytest.mark.parametrize(

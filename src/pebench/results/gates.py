@@ -14,6 +14,9 @@ CHANCE = 1 / 3
 TOPICS = ("text-20newsgroups", "text-agnews")
 """Tasks that hardly need order."""
 
+NANOGPT = {"core": 1.88, "full": 1.4697}
+"""Validation loss that nanoGPT publishes for the sizes and budget of each tier of lm-shakespeare, in nats."""
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -110,6 +113,15 @@ def _projections(page: Page, table: Table) -> tuple[bool, str] | None:
     return small.holds or survives, f"{words}; gap clear at {len(clear)} of {len(gaps)} scales"
 
 
+def _nanogpt(page: Page, table: Table) -> tuple[bool, str] | None:
+    row, target = table.row("learned"), NANOGPT.get(table.config.tier)
+    changed = table.settings or table.config.selected
+    if table.task.name != "lm-shakespeare" or target is None or changed or row is None:
+        return None
+    loss = row.mean(lambda record: record.metrics.get("val/loss"))
+    return None if loss is None else (abs(loss - target) <= 0.05, f"{loss:.3f} nats, published {target}")
+
+
 CHECKS: tuple[tuple[str, Check], ...] = (
     (
         "Without an encoding a classifier sees no order: shuffling tokens or patches changes its accuracy by no more "
@@ -130,6 +142,10 @@ CHECKS: tuple[tuple[str, Check], ...] = (
     (
         f"concat-proj is equivalent to {REFERENCE_ENCODING}, or the gap is clear, and the same way, at every scale.",
         _projections,
+    ),
+    (
+        "At the sizes and budget of nanoGPT's recipe the learned table reaches its validation loss within 0.05 nats.",
+        _nanogpt,
     ),
 )  # fmt: skip
 """Rules, each with what looks for it in a table and says nothing where it does not apply."""

@@ -1,0 +1,21 @@
+"""Characters of Shakespeare at the sizes and budget of nanoGPT's smallest recipe, which has a published loss."""
+
+from pebench.suites import Suite
+
+SUITE = Suite(
+    name="shakespeare",
+    question=(
+        "Does our trunk reach the loss that nanoGPT publishes for its smallest recipe, and what do other encodings do "
+        "there, at its length and beyond?"
+    ),
+    tasks=["lm-shakespeare"],
+    encodings=["add", "alibi", "concat", "learned", "none", "rope"],
+    seeds=8,
+    tier="core",
+    margin={"bits_per_byte": 0.01},
+    cost="48 runs, about 40 minutes on 2 cores, two at a time (estimated)",
+    expect=(
+        "The learned table, as in nanoGPT, ends within 0.05 nats of 1.88 on validation. Rope is first, then concat, "
+        "add, learned and none. At twice the length add's perplexity grows by half or more and alibi's does not grow."
+    ),
+)
