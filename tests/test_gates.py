@@ -1,11 +1,13 @@
 """Gates: each says that it holds where it should, that it does not where it should not, and nothing elsewhere."""
 
+import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pebench.records import Record
+from pebench.records import Record, read_records
 from pebench.results.gates import gates
 from pebench.results.page import Page
 from pebench.results.report import markdown
@@ -56,7 +58,8 @@ def test_order_alone_is_learned_by_encodings_alone(means, holds):
 @pytest.mark.parametrize(("loss", "holds"), [(1.84, True), (1.92, True), (1.80, False), (1.95, False)])
 def test_the_published_loss_of_a_known_recipe_is_reached(loss, holds):
     config = configure("lm-shakespeare", "learned", 0, "core")
-    records = [Record(config, metrics={"test/bits_per_byte": 2.7, "val/loss": loss})]
+    metrics = {"test/bits_per_byte": 2.7, "val/loss": loss - 0.1, "test/loss": loss + 0.1}  # half of its split each
+    records = [Record(config, metrics=metrics), Record(config.with_seed(1), status="failed", error={"reason": "?"})]
     assert outcomes(records) == [("At", holds)]
     longer = configure("lm-shakespeare", "learned", 0, "core", {"train.max_steps": 4000})
     assert outcomes([replace(records[0], config=longer)]) == []
@@ -82,7 +85,7 @@ def test_images_rank_as_published(means, holds):
 def test_what_extrapolates(encoding, factor, holds):
     records = rows("lm-grammar", {encoding: 2.0, "none": 2.0})
     for record in records:
-        record.metrics["test/perplexity@2x"] = factor * record.metrics["test/perplexity"]
+        record.metrics.update({"test/loss": 2.0, "test/loss@2x": 2.0 + math.log(factor)})
     assert outcomes(records) == [("At", holds)]
 
 
@@ -129,3 +132,11 @@ def test_gates_stand_on_the_page():
     assert "**Does not hold** on text-order (tier smoke, protocol" in text
     assert "Found: none 33.3 %; unsolved: add 90.0 %." in text
     assert "## Gates" not in markdown(Page.of(rows("vit-digits", {"add": 0.6, "rope": 0.5})))
+
+
+def test_real_records_have_what_the_gates_look_at() -> None:
+    records = read_records(Path(__file__).parents[1] / "results" / "shakespeare.jsonl")
+    assert [(gate.rule[:10], gate.holds) for gate in gates(Page.of(records))] == [
+        ("At twice t", True),
+        ("At the siz", True),
+    ]
