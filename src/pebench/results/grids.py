@@ -153,9 +153,9 @@ def differences(tables: Sequence[Table], page: Page) -> Grid:
             words = [row.verdict] if row.verdict in ("better", "worse") else []
             words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
             cells[row.label] = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
-        unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
-        arrow = "↑" if table.task.higher_is_better else "↓"
-        grid[f"{table.task.name}\n{unit} {arrow}"] = [cells.get(name, NOTHING) for name in labels]
+        grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [
+            cells.get(name, NOTHING) for name in labels
+        ]
     return grid
 
 
@@ -206,7 +206,17 @@ def is_share(task: Task) -> bool:
 
 def headline(task: Task) -> str:
     """The headline metric with its direction."""
-    return f"{task.metric.replace('_', ' ')}{' %' if is_share(task) else ''} {'↑' if task.higher_is_better else '↓'}"
+    return f"{task.metric.replace('_', ' ')}{' %' if is_share(task) else ''} {_arrow(task)}"
+
+
+def _arrow(task: Task) -> str:
+    """Where better is."""
+    return "↑" if task.higher_is_better else "↓"
+
+
+def difference_unit(task: Task) -> str:
+    """What differences of the headline metric are shown in."""
+    return "points" if is_share(task) else task.metric.replace("_", " ")
 
 
 def margin_text(margin: float, task: Task) -> str:

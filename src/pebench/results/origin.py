@@ -18,7 +18,7 @@ def commands(table: Table) -> list[str]:
     groups: dict[str, list[Row]] = {}
     for row in table.rows:
         groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
-    reference = list(filter(None, [table.row(table.reference)]))
+    reference = [row for row in table.rows if row.label == table.reference]
     if table.config.regime != "width":  # what the rows are matched to is planned with them
         groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
     return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]

@@ -118,9 +118,8 @@ def overview(page: Page) -> str:
 
 
 def _overview(group: Sequence[Table], page: Page) -> str:
-    grid = differences(group, page)
-    parts = [side_by_side(group)] + ([grid] if grid else [])
-    return f"\n\n{differences_text(page)}\n\n".join(map(_pipe, parts))
+    values, grid = _pipe(side_by_side(group)), differences(group, page)
+    return f"{values}\n\n{differences_text(page)}\n\n{_pipe(grid)}" if grid else values
 
 
 def differences_text(page: Page) -> str:

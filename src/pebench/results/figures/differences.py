@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.style import INK, by_row, marks, scale
-from pebench.results.grids import is_share
+from pebench.results.grids import difference_unit
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
 
@@ -37,9 +37,8 @@ def draw(table: Table) -> Figure | None:
             factor * row.difference.mean, place, xerr=factor * (row.difference.half_width or 0),
             **found[row.label].style() | {"fillstyle": "full" if tested else "none"}, capsize=2,
         )  # fmt: skip
-    unit = "points" if is_share(table.task) else table.task.metric.replace("_", " ")
     direction = "better →" if table.task.higher_is_better else "← better"
-    axes.set_xlabel(f"Δ {unit} to {table.reference}   ({direction})")
+    axes.set_xlabel(f"Δ {difference_unit(table.task)} to {table.reference}   ({direction})")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 
