@@ -24,7 +24,7 @@ from pebench.config import CORE_ENCODINGS
 from pebench.executors.worker import failed_record
 from pebench.records import FILE_NAME, find_record, read_records
 from pebench.registry import encoding_cards
-from pebench.suites import load_suite, suite_files
+from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure
 
 SMOKE = ["run", "--task", "vit-digits", "--tier", "smoke", "--device", "cpu", "--threads", "1"]
@@ -165,6 +165,18 @@ def test_a_suite_is_run_by_its_name_or_file(tmp_path: Path) -> None:
     assert directories(plan) == ["lm-grammar/none/seed0", "lm-grammar/rope/seed0"]
 
 
+def test_a_part_of_a_suite_is_the_runs_that_the_whole_has_on_its_tasks(tmp_path: Path) -> None:
+    def lines(*arguments: str) -> list[str]:
+        found = ask("run", "--suite", "quickstart", "--dry-run", *arguments, out=tmp_path).lines
+        return [line for line in found if line.startswith("  to do")]
+
+    part = lines("--task", "vit-digits", "--task", "lm-grammar")
+    assert part == [line for line in lines() if "vit-digits" in line or "lm-grammar" in line]
+    suite = Suite("s", "?", ["lm-grammar", "vit-digits"], margin={"lm-grammar": 1, "bits_per_byte": 2, "accuracy": 3})
+    assert suite.part(["vit-digits"]).margin == {"accuracy": 3}
+    assert suite.part(["lm-grammar"]).margin == {"lm-grammar": 1, "bits_per_byte": 2}
+
+
 def test_the_data_folder_may_be_named_by_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,8 +273,9 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     [
         ([], "required: VERB"),
         (["runn"], "invalid choice: 'runn'"),
-        (["run"], "either --task NAME or --suite NAME"),
-        (["run", "--task", "vit-digits", "--suite", "core"], "either --task NAME or --suite NAME"),
+        (["run"], "--task NAME or --suite NAME"),
+        (["run", "--task", "vit-digits", "--config", "record.json"], "or --config FILE"),
+        (["run", "--task", "vit-digits", "--suite", "core"], "unknown task of suite core 'vit-digits'. Did you mean"),
         ([*SMOKE, "--seeds", "0"], "--seeds must be at least 1"),
         ([*SMOKE, "--seeds", "two"], "invalid int value: 'two'"),
         ([*SMOKE, "--seeds", "2", "--seed", "2"], "either --seeds N or --seed S"),

@@ -189,6 +189,17 @@ def test_rows_that_do_not_compare_are_flagged() -> None:
     assert "SHA-256 0123456789ab / ffffffffffff" in text
 
 
+def test_seeds_of_other_code_are_flagged_but_compare() -> None:
+    later = ENVIRONMENT | {"commit": "def456"}
+    records = [
+        run(name, seed, 0.6, environment=(ENVIRONMENT, later)[seed]) for name in ("add", "rope") for seed in (0, 1)
+    ]
+    text = render(records)
+    assert "**Seeds were not all run with the same code; of each seed, all rows were.**" in text
+    assert "Rows were not measured with the same code" not in text
+    assert "Rows were not measured with the same code" in render([*records, run("none", 0, 0.5, environment=later)])
+
+
 def test_other_data_is_flagged_on_the_same_machine_too() -> None:
     other = DATASET | {"fingerprint": "f" * 64}
     assert "**Rows were not measured on the same data.**" in render(

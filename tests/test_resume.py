@@ -1,15 +1,18 @@
 """An interrupted run goes on where it was, and ends as if nothing had happened: to the last bit."""
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from pebench.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data.batches import Batches
+from pebench.display import Display
 from pebench.records import Record, find_record
 from pebench.runner import resumable_step, run
 from pebench.tasks import configure
@@ -124,3 +127,14 @@ def test_a_stream_of_batches_goes_on_from_any_step() -> None:
         epochs.set_epoch(epoch)
         expected += [batch.tolist() for batch in epochs]
     assert whole == expected
+
+
+def test_the_time_left_does_not_go_by_what_an_earlier_attempt_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter((1.0, 1.0, 101.0, 101.0))
+    monkeypatch.setattr("pebench.display.time.monotonic", lambda: next(clock))
+    told = io.StringIO()
+    display = Display([DIGITS, GRAMMAR], Console(file=told, width=200))
+    display.progress(DIGITS, 30, {})  # resumed: 30 of its 40 steps are old
+    display.progress(GRAMMAR, 0, {})
+    display.progress(DIGITS, 40, {})
+    assert told.getvalue().strip() == "vit-digits learned seed 0: step 40 of 40, about 7 min left"  # 40 at 10 in 100 s

@@ -55,6 +55,7 @@ class Display:
         self.console, self.total, self.done = console, len(plan), 0
         self.work = sum(config.train.max_steps for config in plan)
         self.finished_work = 0.0
+        self.earlier: dict[str, int] = {}  # steps of an earlier attempt, that a run resumes from
         self.steps: dict[str, int] = {}
         self.spoken: dict[str, float] = {}
         self.started: float | None = None
@@ -85,6 +86,7 @@ class Display:
         now = time.monotonic()
         self.started = self.started or now
         self.steps[config.key] = step
+        self.earlier.setdefault(config.key, step)
         info = metric_text(config, metrics, "val")
         if self.console.is_terminal:
             if config.key not in self.lines:
@@ -122,10 +124,11 @@ class Display:
 
     def _left(self) -> str:
         work = self.finished_work + sum(self.steps.values())
-        if self.started is None or not work or self.done == self.total:
+        here = work - sum(self.earlier.values())
+        if self.started is None or here <= 0 or self.done == self.total:
             return ""
         elapsed = time.monotonic() - self.started
-        return f", about {duration_text(elapsed * (self.work - work) / work)} left" if elapsed > 2 else ""
+        return f", about {duration_text(elapsed * (self.work - work) / here)} left" if elapsed > 2 else ""
 
 
 def _name(config: RunConfig) -> str:

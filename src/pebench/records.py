@@ -218,7 +218,7 @@ def _files(source: Path) -> list[str]:
     if source.is_file():
         return [str(source)]
     found: dict[str, list[str]] = {".jsonl": [], FAILURE: [], FILE_NAME: []}
-    for path in _walk(str(source)):
+    for path in _below(str(source)):
         name = os.path.basename(path)
         kind = ".jsonl" if name.endswith(".jsonl") else name
         if kind in found:
@@ -226,22 +226,28 @@ def _files(source: Path) -> list[str]:
     return [path for paths in found.values() for path in sorted(paths)]
 
 
-def _walk(folder: str) -> Iterator[str]:
+def _below(folder: str) -> Iterator[str]:
     """Every file below a folder, as text: a `Path` for each of very many would take longer than to read them."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path)
-            else:
-                yield entry.path
+    folders = [folder]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    yield entry.path
 
 
-def _texts(path: str) -> Iterator[bytes]:
+def _texts(path: str) -> Iterable[bytes]:
+    if path.endswith(".jsonl"):
+        return _lines(path)
+    with open(path, "rb", buffering=0) as file:  # a buffer for each would take as long as to read it
+        return [file.read()]
+
+
+def _lines(path: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
-        if path.endswith(".jsonl"):
-            yield from filter(bytes.strip, file)
-        else:
-            yield file.read()
+        yield from filter(bytes.strip, file)
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:

@@ -100,6 +100,17 @@ class Suite:
             raise UserError("\n".join(dict.fromkeys(problems)))
         return list({config.kind: config for config in kinds}.values())
 
+    def part(self, tasks: Sequence[str]) -> "Suite":
+        """The same suite on some of its tasks alone.
+
+        Raises:
+            UserError: If one is not among them.
+        """
+        if strangers := [task for task in tasks if task not in self.tasks]:
+            raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
+        left_out = _margin_names(self.tasks) - _margin_names(tasks)
+        return replace(self, tasks=tasks, margin={k: v for k, v in self.margin.items() if k not in left_out})
+
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
         return [override(kind, values) for values in _combinations(self.select)] if self.select else []
@@ -111,7 +122,7 @@ class Suite:
 
     def _margins(self) -> Iterator[str]:
         """What is wrong with the margins."""
-        known = {*self.tasks, *(TASKS[name].metric for name in self.tasks if name in TASKS)}
+        known = _margin_names(self.tasks)
         for name, value in self.margin.items():
             if name not in known:
                 yield str(unknown_name("task or metric of a margin", name, known))
@@ -194,6 +205,11 @@ class Suite:
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 yield f"the values to select {name} from must be a list, got {values!r}."
+
+
+def _margin_names(tasks: Iterable[str]) -> set[str]:
+    """What margins may be declared for: tasks and their metrics."""
+    return {*tasks, *(TASKS[name].metric for name in tasks if name in TASKS)}
 
 
 def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

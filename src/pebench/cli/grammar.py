@@ -144,7 +144,10 @@ def _run(verbs: Any) -> None:
     run.set_defaults(action=_later("running", "run_command"))
     what = run.add_argument_group("what to run")
     what.add_argument("--task", action="append", metavar="NAME", help="a task (repeatable); see: pebench list tasks")
-    what.add_argument("--suite", metavar="NAME_OR_FILE", help="a declared set of runs; see: pebench list suites")
+    what.add_argument(
+        "--suite", metavar="NAME_OR_FILE",
+        help="a declared set of runs, or with --task its part on those tasks; see: pebench list suites",
+    )  # fmt: skip
     what.add_argument(
         "--config", action="append", type=Path, metavar="FILE", help="exactly the run of a record.json (repeatable)"
     )

@@ -87,8 +87,8 @@ def check_choice(options: argparse.Namespace) -> None:
     Raises:
         UserError: With what was expected.
     """
-    if sum(map(bool, (options.suite, options.task, options.config))) != 1:
-        raise UserError("expected either --task NAME or --suite NAME. Try: pebench run --suite quickstart")
+    if bool(options.config) == bool(options.suite or options.task):
+        raise UserError("expected --task NAME or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
     if options.seeds is not None and options.seed:
         raise UserError("expected either --seeds N or --seed S, got both.")
     if options.seeds is not None and options.seeds < 1:
@@ -104,6 +104,7 @@ def make_plan(options: argparse.Namespace) -> Plan:
         UserError: For everything that does not exist or cannot work, all in one.
     """
     suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
+    suite = suite.part(options.task) if options.task else suite
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,

@@ -62,7 +62,7 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
 
 def provenance(table: Table) -> dict[str, list[str]]:
     """Where the records come from: every value that occurs, and ``unknown`` where none does."""
-    records = _distinct(table.records)
+    records = table.origins
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
         found[name] = {record.environment.get("versions", {}).get(name) for record in records}
@@ -73,11 +73,6 @@ def provenance(table: Table) -> dict[str, list[str]]:
     if plugins := _plugins(records):
         found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
-
-
-def _distinct(records: Iterable[Record]) -> list[Record]:
-    """One record of each protocol, data and environment, which very many runs share."""
-    return list({(r.protocol, id(r.dataset), id(r.environment)): r for r in records}.values())
 
 
 def _sizes(record: Record) -> str | None:
@@ -93,7 +88,7 @@ def _plugins(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
 def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
     """Each plug-in's name to the different sources that it had, as their SHA-256."""
     found: dict[str, list[str]] = {}
-    for name, facts in _plugins(_distinct(records)):
+    for name, facts in _plugins(records):
         found.setdefault(name, []).append(facts.get("sha256", "unknown"))
     return {name: sorted(set(sources)) for name, sources in found.items()}
 
@@ -125,9 +120,21 @@ def _mixed_sources(records: Iterable[Record]) -> list[str]:
     ]
 
 
+def _mixed_code(records: Iterable[Record]) -> str:
+    """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
+    codes: dict[int, set[tuple[str | None, ...]]] = {}
+    for record in records:
+        versions = record.environment.get("versions", {})
+        code = versions.get("pebench"), versions.get("torch"), record.environment.get("commit")
+        codes.setdefault(record.config.seed, set()).add(code)
+    if any(len(found) > 1 for found in codes.values()):
+        return "Rows were not measured with the same code."
+    return "Seeds were not all run with the same code; of each seed, all rows were."
+
+
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
-    records, origin = table.records, provenance(table)
+    origin = provenance(table)
     found = [f"Not matched: {text}." for text in table.unmatched]
     if table.config.selected and not table.trials:
         found.append("The runs that selected settings are not among these records.")
@@ -138,10 +145,10 @@ def warnings(table: Table) -> list[str]:
     if len(origin["data"]) > 1:
         found.append("Rows were not measured on the same data.")
     if any(len(origin[name]) > 1 for name in ("pebench", "torch", "commit")):
-        found.append("Rows were not measured with the same code.")
+        found.append(_mixed_code(table.records))
     if any(len(origin[name]) > 1 for name in ("device", "threads")):
         found.append("Rows were not measured on the same device: throughput and memory do not compare.")
-    found += _mixed_sources([*records, *(record for trial in table.trials for record in trial.records)])
+    found += _mixed_sources([*table.origins, *(record for trial in table.trials for record in trial.records)])
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from math import fsum, sqrt
+from statistics import fmean
 
 ALPHA = 0.05
 """Chance, over a whole table, of calling two equal encodings different (or two different ones equivalent)."""
@@ -135,7 +136,8 @@ def equivalence(difference: Difference, margin: float) -> float | None:
 
 
 def _standard_error(sample: Sequence[float]) -> float:
-    return float(stdev(sample) / len(sample) ** 0.5)
+    mean = fmean(sample)  # statistics.stdev, which adds fractions, takes seven times as long
+    return sqrt(fsum((x - mean) ** 2 for x in sample) / (len(sample) - 1) / len(sample))
 
 
 def _t_quantile(degrees: int) -> float:

@@ -61,9 +61,14 @@ class Row:
         """The settings that may differ between rows: what was selected, and what matches the regime."""
         return self.config.values_of(_free(self.config))
 
+    @cached_property
+    def finished(self) -> list[Record]:
+        """The records of `values`."""
+        return [record for record in self.records if record.config.seed in self.values]
+
     def known(self, get: Callable[[Record], Any]) -> list[Any]:
         """A quantity of every run that finished and has it."""
-        return [x for r in self.records if r.config.seed in self.values and (x := get(r)) is not None]
+        return [x for x in map(get, self.finished) if x is not None]
 
     def mean(self, get: Callable[[Record], float | None]) -> float | None:
         """The mean of `known`, if there is any."""
@@ -143,6 +148,11 @@ class Table:
     def records(self) -> list[Record]:
         """Every record of a tested run, by row and seed."""
         return [record for row in self.rows for record in row.records]
+
+    @cached_property
+    def origins(self) -> list[Record]:
+        """One of the records for each protocol, data and environment, which very many runs share."""
+        return list({(r.protocol, id(r.dataset), id(r.environment)): r for r in self.records}.values())
 
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
