@@ -415,6 +415,25 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
     assert "Traceback" not in output + errors
 
 
+def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
+    tmp_path: Path, descendants: Callable[[int], set[int]]
+) -> None:
+    def servers(root: int) -> list[Path]:
+        found = [Path(f"/proc/{pid}") for pid in descendants(root)]
+        return [path for path in found if b"forkserver" in (path / "cmdline").read_bytes()]
+
+    with pebench(*TWO_BY_TWO, "--out", str(tmp_path), start_new_session=True) as process:
+        while not (found := servers(process.pid)):
+            assert process.poll() is None
+        blocked = re.search(r"SigBlk:\s*(\w+)", (found[0] / "status").read_text())
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors.count("Traceback")) == (130, 0), errors
+    assert (
+        int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
+    )  # an exception while Python itself starts is nobody's to catch
+
+
 def test_an_interrupted_command_goes_on_where_it_was_stopped(
     tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
 ) -> None:

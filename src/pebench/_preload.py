@@ -2,12 +2,9 @@
 
 import contextlib
 import os
-import signal
 import threading
 
 from pebench.garbage import no_search_for_garbage
-
-signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Ctrl-C while importing: no traceback of ours
 
 
 def _watch(parent: int, imported: threading.Event) -> None:

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.executors import Resources, no_settings
-from pebench.executors.server import follow_parent, server
+from pebench.executors.server import follow_parent, server, uninterrupted
 from pebench.executors.worker import failed_record, logged, overdue, work
 from pebench.leases import holder_of
 from pebench.records import FAILURE, Record, find_record
@@ -85,19 +85,6 @@ def _stop(running: Sequence["_Running"]) -> None:
             one.kill()
 
 
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off while a process starts: half started, it would answer with a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-
-
 @dataclass
 class _Running:
     """A run in its process."""
@@ -114,7 +101,7 @@ class _Running:
         (options.out / config.directory / FAILURE).unlink(missing_ok=True)  # it is tried again
         ours, theirs = context.Pipe()
         process = context.Process(target=_body, args=(config, options, gpu, theirs))
-        with _uninterrupted():
+        with uninterrupted():
             process.start()
         theirs.close()  # or the end of the process would not be heard
         return _Running(config, process, ours, time.monotonic(), gpu)

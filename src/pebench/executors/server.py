@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -29,7 +29,27 @@ def warm_up() -> None:
     if server().get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
-        forkserver.ensure_running()
+        with uninterrupted():
+            forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off while a process starts, for that process for good: it ends with this one.
+
+    Half started, it would answer with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # now: its start would put Ctrl-C on again
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def prepare(plan: Sequence[RunConfig], options: Options, display: Display, here: bool = False) -> None:
@@ -54,7 +74,8 @@ def _prepare_apart(kinds: Sequence[RunConfig], options: Options, display: Displa
     """`_prepare`, in a process of its own."""
     receiver, sender = (context := server()).Pipe(duplex=False)
     process = context.Process(target=_body, args=(kinds, options, sender), daemon=True)
-    process.start()
+    with uninterrupted():
+        process.start()
     sender.close()
     problems = None
     with contextlib.suppress(EOFError):
