@@ -175,8 +175,10 @@ def read_records(source: Path) -> list[Record]:
             try:
                 for text in _texts(path):
                     record = read(text)
-                    known = records.setdefault(record.identity, record)
-                    records[record.identity] = record if record.ok or not known.ok else known
+                    identity = record.identity
+                    known = records.setdefault(identity, record)
+                    if known is not record and (record.ok or not known.ok):
+                        records[identity] = record
             except DAMAGE as error:
                 raise UserError(f"{path} is not a record of pebench ({error}). Delete it and run again.") from error
     if not records:
@@ -227,10 +229,17 @@ def _files(source: Path) -> list[str]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """Every file below a folder, as text: a `Path` for each of very many would take longer than to read them."""
+    """Every file below a folder, but in a finished run's its record alone.
+
+    As text: a `Path` for each of very many would take longer than to read them.
+    """
     folders = [folder]
     while folders:
-        with os.scandir(folders.pop()) as entries:
+        here = folders.pop()
+        if os.path.isfile(record := os.path.join(here, FILE_NAME)):
+            yield record
+            continue
+        with os.scandir(here) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
@@ -274,9 +283,9 @@ def _check_finite(record: Record) -> None:
     Raises:
         ValueError: If a number is infinite, or none.
     """
-    once = record.throughput, record.peak_memory_gib, record.duration_s
-    numbers = [*record.metrics.values(), *(x for x in once if x is not None)]
-    if not all(map(math.isfinite, itertools.chain(numbers, *(point.values() for point in record.curve)))):
+    once = filter(None, (record.throughput, record.peak_memory_gib, record.duration_s))
+    numbers = itertools.chain(once, record.metrics.values(), *(point.values() for point in record.curve))
+    if not math.isfinite(sum(numbers)):  # which is one number to look at
         raise ValueError(f"a number in the record of {record.config.directory} is not JSON compliant")
 
 
