@@ -16,6 +16,7 @@ import torch
 import pebench
 from pebench import plugins, registry
 from pebench.cards import card_of, read_card
+from pebench.cli.running import check_reach
 from pebench.config import Options
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.checks import Checked, EncodingError
@@ -268,11 +269,23 @@ def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Wor
     assert record.environment["plugins"]["mine"]["sha256"] == plugins.digest(here.folder / "script.py")
 
 
-def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(here: Workplace) -> None:
+def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
+    here: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = here.ask(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
+    assert "encoding 'mine' was registered by a script or notebook" in said
+    assert "--pe module:Class" in said
+
+    @register("mine")
+    class Mine(PositionalEncoding):
+        pass
+
+    Mine.__module__ = "__main__"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", None, raising=False)
     for executor in ("local", "commands"):
-        said = here.ask(*SMOKE, "--pe", "mine", "--executor", executor, script=SCRIPT, code=2)
-        assert "encoding 'mine' was registered by a script or notebook" in said
-        assert "--pe module:Class" in said
+        with pytest.raises(UserError, match="encoding 'mine' was registered by a script or notebook"):
+            check_reach([configure("vit-digits", "mine")], executor)
+    check_reach([configure("vit-digits", "mine")], "sequential")
     here.ask(*SMOKE, "--pe", "mine", "--executor", "sequential", "--out", "runs", script=SCRIPT)
 
 
@@ -387,20 +400,19 @@ def test_an_encoding_of_ours_that_raises_is_named_too(here: Workplace, monkeypat
     assert re.match(r"encoding 'learned' \(learned.py:\d+\): prepare raised ValueError: ", reason), reason
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("raise KeyError('x')", r"encoding '{name}' \({module}.py:\d+\): __init__ raised KeyError: 'x'"),
-        ("raise ValueError('too narrow')", "too narrow"),
-        ("self.weight = torch.nn.Parameter(torch.ones(1))", "Rows owns parameters and needs a method reset_parameters"),
-    ],
-)
-def test_what_a_constructor_raises_is_told_before_anything_trains(body: str, reason: str, here: Workplace) -> None:
+def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace) -> None:
+    reasons = {
+        "raise KeyError('x')": r"encoding '{name}' \({module}.py:\d+\): __init__ raised KeyError: 'x'",
+        "raise ValueError('too narrow')": "too narrow",
+        "self.weight = torch.nn.Parameter(torch.ones(1))": "Rows owns parameters and needs a method reset_parameters",
+    }
     constructor = "class Rows(PositionalEncoding):\n    def __init__(self, spec):\n        super().__init__(spec)\n"
-    module = here.module(f"{HEAD}{constructor}        {body}\n")
-    name = f"{module}:Rows"
-    said = here.ask(*SMOKE, "--pe", "add", "--pe", name, "--out", "runs", code=2)
-    assert re.search(f"vit-digits with {name}: " + reason.format(name=name, module=module), said), said
+    modules = {here.module(f"{HEAD}{constructor}        {body}\n"): reason for body, reason in reasons.items()}
+    names = [word for module in modules for word in ("--pe", f"{module}:Rows")]
+    said = here.ask(*SMOKE, "--pe", "add", *names, "--out", "runs", code=2)
+    for module, reason in modules.items():
+        name = f"{module}:Rows"
+        assert re.search(f"vit-digits with {name}: " + reason.format(name=name, module=module), said), said
     assert "Traceback" not in said
     assert not (here.folder / "runs").exists()
 
@@ -420,7 +432,7 @@ def test_the_rest_of_a_suite_goes_on(here: Workplace) -> None:
         f"SUITE = Suite('s', '?', ['vit-digits'], ['add', '{module}:Rows', ('{module}:Rows', {{'scale': 2.0}}), "
         f"'{module}:Raising', '{module}:Narrow', '{module}:Nothing'], seeds=1, tier='smoke')\n"
     )
-    said = here.ask("run", "--suite", "suite.py", "--device", "cpu", "--jobs", "2", "--out", "runs", code=1)
+    said = here.ask("run", "--suite", "suite.py", "--executor", "sequential", "--out", "runs", code=1)
     records = {Path(record.config.directory).parent.name: record for record in read_records(here.folder / "runs")}
     failed = {name.rpartition(".")[2] for name, record in records.items() if not record.ok}
     assert failed == {"Raising", "Narrow", "Nothing"}
@@ -540,17 +552,8 @@ def test_a_record_is_reproduced(here: Workplace) -> None:
     config = configure("vit-digits", f"{module}:Rows", 0, "smoke", encoding_args={"scale": 2})
     work(config, options(here.folder / "first"))
     first = read_record(here.folder / "first" / config.directory)
-    here.ask(
-        "run",
-        "--config",
-        f"first/{config.directory}/{FILE_NAME}",
-        "--out",
-        "again",
-        "--threads",
-        "1",
-        "--device",
-        "cpu",
-    )
+    where = "--config", f"first/{config.directory}/{FILE_NAME}", "--out", "again"
+    here.ask("run", *where, "--threads", "1", "--device", "cpu", "--executor", "sequential")
     again = read_record(here.folder / "again" / config.directory)
     assert first is not None
     assert again is not None
@@ -600,7 +603,7 @@ def test_the_example_is_listed(beside: Callable[..., str]) -> None:
 
 def test_the_example_runs_by_name_and_by_place(beside: Callable[..., str], tmp_path: Path) -> None:
     beside(*SMOKE, "--pe", "add", "--pe", "binary", "--set", "encoding.bits=3", "--out", "runs")
-    beside(*SMOKE, "--pe", "pebench_binary:BinaryEncoding", "--out", "runs")
+    beside(*SMOKE, "--pe", "pebench_binary:BinaryEncoding", "--executor", "sequential", "--out", "runs")
     records = {record.config.encoding: record for record in read_records(tmp_path / "runs")}
     by_name, by_place = (records[name] for name in ("binary", "pebench_binary:BinaryEncoding"))
     assert by_name.config.encoding_args == {"bits": 3}
