@@ -126,6 +126,13 @@ def test_few_seeds_say_nothing_of_projections():
     assert outcomes(rows("vit-digits", {"add": 0.6, "concat-proj": 0.7}), suite) == []
 
 
+def test_images_at_twice_their_resolution_are_no_text_of_twice_the_length():
+    records = rows("vit-digits", {"add": 0.6, "alibi": 0.6})
+    for record in records:
+        record.metrics.update({"test/loss": 1.0, "test/loss@2x": 2.0})
+    assert outcomes(records) == []
+
+
 def test_gates_stand_on_the_page():
     text = markdown(Page.of(rows("text-order", {"none": 0.333, "add": 0.9, "rope": 0.97})))
     assert "## Gates" in text

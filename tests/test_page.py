@@ -153,7 +153,7 @@ def test_what_tables_share_is_told_once() -> None:
     [
         (without(runs(), "vit-digits", "rope", 3), "- Missing: rope seed 3\n"),
         ([*without(runs(), "vit-digits", "rope", 3), run("vit-digits", "rope", 3, None)], "Failed: rope seed 3: `loss"),
-        (without(runs(), "vit-digits", "rope", *range(8)), "- Missing: rope seed 0\n"),
+        (without(runs(), "vit-digits", "rope", *range(8)), "- Missing: rope seeds 0 to 7\n"),
         (runs(7), "- Missing: add seed 7\n"),
         (runs(tasks=TASKS[:1]), "No records at all: vit-digits."),
     ],

@@ -72,7 +72,7 @@ def _images(page: Page, table: Table) -> tuple[bool, str] | None:
 
 def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
     grown = {}
-    for name in ("add", "alibi"):
+    for name in ("add", "alibi") if table.task.causal else ():  # an image at twice its resolution is another matter
         row = table.row(name)
         if not row or "2x" not in (longer := row.beyond("loss")):
             continue

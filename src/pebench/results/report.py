@@ -278,18 +278,44 @@ def table_facts(table: Table) -> dict[str, str]:
     }
 
 
-def absence_text(absence: Absence, code: str = "") -> str:
-    """One line for a run without a value. `code` goes around what a program wrote."""
-    run = f"{absence.label} seed {absence.seed}"
-    if absence.reason is None:
-        return f"Missing: {run}"
-    return f"Failed: {run}: {code}{absence.reason.replace('`', chr(39))}{code}"
+def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
+    """A line for each run that failed, then one for each row's missing runs.
+
+    Args:
+        absences: Of one table.
+        code: What goes around words that a program wrote.
+    """
+    failed, missing = [], dict[str, list[int]]()
+    for absence in absences:
+        if absence.reason is None:
+            missing.setdefault(absence.label, []).append(absence.seed)
+        else:
+            reason = absence.reason.replace("`", "'")
+            failed.append(f"Failed: {absence.label} seed {absence.seed}: {code}{reason}{code}")
+    return failed + [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in missing.items()]
+
+
+def seeds_text(seeds: Iterable[int]) -> str:
+    """Seeds in words, those in a row by their ends.
+
+    Example:
+        >>> seeds_text([3]), seeds_text([0, 1, 4, 6, 7, 8])
+        ('seed 3', 'seeds 0, 1, 4, 6 to 8')
+    """
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"seed{'s' if sum(map(len, runs)) > 1 else ''} {', '.join(parts)}"
 
 
 def _absences(page: Page) -> str:
     parts = []
     for table in page.tables:
-        if absent := [absence_text(absence, code="`") for absence in page.absences(table)]:
+        if absent := absence_lines(page.absences(table), code="`"):
             parts.append(f"### {title(table)}\n\n{_bullets(absent)}")
     if tasks := dict.fromkeys(absence.task for absence in page.without_table):
         parts.append(f"No records at all: {', '.join(tasks)}.")

@@ -8,7 +8,7 @@ from pebench.records import Record
 from pebench.results.grids import WORDS, costs, results, title
 from pebench.results.origin import warnings
 from pebench.results.page import Page
-from pebench.results.report import absence_text
+from pebench.results.report import absence_lines
 from pebench.results.tables import Table, build_tables
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def terminal(records: Iterable[Record], console: "Console", reference: str = REF
         console.print(f"\n{title(table)}", style="bold", markup=False, highlight=False)
         console.print(f"{table.task.summary}. Matched by: {table.config.regime}.", markup=False, highlight=False)
         console.print(_grid(table, page, console.width))
-        for line in [*warnings(table), *map(absence_text, page.absences(table))]:
+        for line in [*warnings(table), *absence_lines(page.absences(table))]:
             console.print(line, style="yellow", markup=False, highlight=False)
     console.print("± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted at 5 %.", style="dim")
 

@@ -121,7 +121,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
-        "absences": [report.absence_text(absence) for absence in page.absences(table)],
+        "absences": report.absence_lines(page.absences(table)),
         "commands": commands(table),
         "facts": {name: prose(text) for name, text in report.table_facts(table).items()},
     }
