@@ -109,7 +109,7 @@ def test_a_damaged_record_is_made_anew(first: Answer, tmp_path: Path) -> None:
     config = configure("vit-digits", "add", 0, "smoke")
     (tmp_path / config.directory).mkdir(parents=True)
     (tmp_path / config.directory / FILE_NAME).write_text("{")
-    assert ask(*arguments, out=tmp_path).lines[0] == "1 runs: 1 to do, 0 done"
+    assert ask(*arguments, out=tmp_path).lines[0] == "1 run: 1 to do, 0 done"
     assert find_record(config, tmp_path).metrics == find_record(config, first.out).metrics
 
 
@@ -137,7 +137,7 @@ def test_tasks_and_encodings_are_repeatable_and_the_core_ones_the_default(tmp_pa
 
 def test_a_run_asked_for_twice_is_one_run(tmp_path: Path) -> None:
     plan = ask(*SMOKE, "--pe", "add", "--pe", "add", "--seed", "0", "--seed", "0", "--dry-run", out=tmp_path)
-    assert plan.lines[0] == "1 runs: 1 to do, 0 done"
+    assert plan.lines[0] == "1 run: 1 to do, 0 done"
 
 
 def test_settings_make_other_runs(tmp_path: Path) -> None:

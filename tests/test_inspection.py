@@ -363,7 +363,7 @@ def test_a_finished_run_beats_a_failed_one(order: int, tmp_path: Path, ask: Ask)
         collected([run("add", 0, value)], tmp_path / name) for name, value in (("a.jsonl", None), ("b.jsonl", 0.5))
     ]
     answer = ask("merge", *places[::order], "--records", tmp_path / "all.jsonl")
-    assert answer.text == f"1 runs from 2 records written to {tmp_path / 'all.jsonl'}\n"
+    assert answer.text == f"1 run from 2 records written to {tmp_path / 'all.jsonl'}\n"
     assert read_records(tmp_path / "all.jsonl") == [run("add", 0, 0.5)]
 
 
@@ -376,7 +376,7 @@ def test_contradicting_records_are_refused_and_nothing_is_written(before: str | 
     b = collected([run("add", 0), run("rope", 0, 0.75), run("none", 0)], tmp_path / "b.jsonl")
     answer = ask("merge", a, b, "--records", target)
     assert answer.code == 2
-    assert "1 runs have records that contradict each other" in answer.error
+    assert "1 run recorded with contradictory outcomes" in answer.error
     assert (
         f"{config.directory}: test/accuracy 0.625, val/loss 0.9375 against test/accuracy 0.75, val/loss 0.925"
         in answer.error
@@ -541,7 +541,7 @@ def test_a_failed_run_is_shown_with_its_kind_and_reason(tmp_path: Path, ask: Ask
 def test_a_failed_run_that_runs_again_is_running(tmp_path: Path, ask: Ask) -> None:
     with claim(write_record(run("rope", 0, None), tmp_path).parent):
         answer = ask("status", tmp_path)
-    assert answer.lines[0].startswith(f"{tmp_path}: 1 runs: 0 done, 1 running, 0 to do")
+    assert answer.lines[0].startswith(f"{tmp_path}: 1 run: 0 done, 1 running, 0 to do")
     assert "--retry-failed" not in answer.text
 
 

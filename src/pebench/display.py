@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from pebench.config import RunConfig
 from pebench.records import Record
 from pebench.tasks import find_task
+from pebench.words import duration_text
 
 PLAIN_EVERY_S = 30.0
 """How often a run in progress gets a line where there is no live view, in seconds."""
@@ -28,19 +29,6 @@ def metric_text(config: RunConfig, metrics: Mapping[str, float], split: str) -> 
         return ""
     number = f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
     return f"{split} {metric.replace('_', ' ')} {number}"
-
-
-def duration_text(seconds: float) -> str:
-    """A duration for people.
-
-    Example:
-        >>> duration_text(42), duration_text(200), duration_text(7300)
-        ('42 s', '3 min', '2 h 02 min')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 class Display:

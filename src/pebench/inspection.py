@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pebench.display import duration_text
 from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
 from pebench.results.stats import estimate, paired_difference
 from pebench.tasks import find_task
+from pebench.words import counted, duration_text
 
 
 def describe(place: Path) -> str:
@@ -94,7 +94,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], names: tuple[str, str]) ->
         b: The other.
         names: What to call them.
     """
-    lines = [f"A: {names[0]}, {len(a)} runs", f"B: {names[1]}, {len(b)} runs", ""]
+    lines = [f"A: {names[0]}, {counted(len(a), 'run')}", f"B: {names[1]}, {counted(len(b), 'run')}", ""]
     differing = _differences(a, b)
     lines += [f"differs  {name}: {ours} | {theirs}" for name, ours, theirs in differing]
     lines += [""] * bool(differing)

@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
-from pebench.display import duration_text
 from pebench.errors import UserError
 from pebench.leases import Holder, holder_of
 from pebench.planning import folder_state, planned
 from pebench.records import Record, read_record
+from pebench.words import counted, duration_text
 
 STATES = ("done", "failed", "running", "to do")
 
@@ -24,7 +24,11 @@ def status(out: Path) -> str:
     if not runs:
         raise UserError(f"{str(out)!r} is no output folder of pebench: nothing is planned or recorded there.")
     states = {run: folder_state(out / run) for run in runs}
-    lines = [f"{out}: {len(runs)} runs: {_counts(Counter(states.values()))}{_left(out, states)}", "", _grid(states)]
+    lines = [
+        f"{out}: {counted(len(runs), 'run')}: {_counts(Counter(states.values()))}{_left(out, states)}",
+        "",
+        _grid(states),
+    ]
     running = [(run, holder) for run in _of(states, "running") if (holder := holder_of(out / run))]
     failed = [(run, record) for run in _of(states, "failed") if (record := read_record(out / run))]
     if running:

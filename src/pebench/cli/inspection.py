@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pebench.errors import UserError, unknown_name
 from pebench.garbage import no_search_for_garbage
+from pebench.words import counted
 
 if TYPE_CHECKING:
     from pebench.records import Record
@@ -100,13 +101,13 @@ def merge_command(options: argparse.Namespace) -> int:
     lines = [f"{a.config.directory}: {_outcome(a, b)} against {_outcome(b, a)}" for a, b in conflicts]
     if conflicts and not options.prefer_first:
         raise UserError(
-            f"{len(conflicts)} runs have records that contradict each other, and nothing was written:\n  "
+            f"{counted(len(conflicts), 'run')} recorded with contradictory outcomes, and nothing was written:\n  "
             + "\n  ".join(lines)
             + "\nIf that is rounding, --prefer-first keeps those of the source named first."
         )
     write_jsonl(records, options.records)
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
-    text = f"{len(records)} runs from {given} records written to {options.records}"
+    text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to {options.records}"
     sys.stdout.write(text + (f", {failed} of them failed" if failed else "") + "\n")
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0
@@ -143,7 +144,7 @@ def report_command(options: argparse.Namespace) -> int:
         write_jsonl(records, options.records)
     if all(record.config.stage == "select" for record in records):
         raise UserError(
-            f"{len(records)} runs in {str(options.source)!r} select settings, but none has been tested yet."
+            f"{counted(len(records), 'run')} of {str(options.source)!r} selected settings, and none is tested yet."
         )
     page = Page.of(records, suite, options.allow_unmatched, options.reference)
     if options.strict:

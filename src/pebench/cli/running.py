@@ -15,7 +15,7 @@ from pebench import registry
 from pebench.cli.interrupts import leaving_at_once
 from pebench.config import REFERENCE_ENCODING, TIERS, Options, RunConfig
 from pebench.costs import Cost, check_costs
-from pebench.display import Display, duration_text
+from pebench.display import Display
 from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
 from pebench.executors.server import prepare, warm_up
@@ -27,6 +27,7 @@ from pebench.results.origin import changed_plugins
 from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
 from pebench.tasks import find_task
+from pebench.words import counted, duration_text, si_text, size_text
 
 EXIT_FAILED = 1
 
@@ -150,7 +151,7 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
 
 def summary(runs: int, todo: int, failed: int, running: int = 0) -> str:
     """How many runs are planned and in which state, in a line."""
-    text = f"{runs} runs: {todo} to do, {runs - todo - failed - running} done"
+    text = f"{counted(runs, 'run')}: {todo} to do, {runs - todo - failed - running} done"
     text += f", {running} running" if running else ""
     return text + (f", {failed} failed (run them again with --retry-failed)" if failed else "")
 
@@ -253,7 +254,7 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     say(console, summary(plan.size, later + len(waiting), failed, found.count("running")))
     list_states(runs, found)
     if later:
-        say(console, f"  ... and {later} runs with values that these will select")
+        say(console, f"  ... and {counted(later, 'run')} with values that these will select")
     say(console, f"\n{cost_table((kind, costs[kind.kind]) for kind in plan.kinds)}\n")
     say(console, expectation(waiting, later, options, max(k.parameters for k in costs.values())))
     return 0
@@ -262,8 +263,6 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
 def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
     """What each kind of run costs, as a table."""
     from tabulate import tabulate
-
-    from pebench.results.grids import si_text
 
     rows = [
         [
@@ -319,17 +318,3 @@ USUAL_BYTES = 6_000.0
 
 CHECKPOINT_BYTES = 16
 """For each parameter: the best weights, and for going on the latest ones with both of Adam's moments, 4 bytes each."""
-
-
-def size_text(size: float) -> str:
-    """A number of bytes for people.
-
-    Example:
-        >>> size_text(300), size_text(25_300), size_text(3.1e9)
-        ('300 B', '25.3 kB', '3.1 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"

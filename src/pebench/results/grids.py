@@ -1,6 +1,5 @@
 """What stands in the cells: tables as columns of text, for every way of writing them."""
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from pebench.results.stats import Estimate, estimate
 from pebench.results.tables import Row, Table
 from pebench.settings import assignments
 from pebench.tasks import Task
+from pebench.words import si_text
 
 NOTHING = "–"
 WORDS = ("Encoding", "Verdict")
@@ -245,17 +245,3 @@ def _cell(value: Any, pattern: str = "{}") -> str:
 
 def _rate(value: float | None) -> str | None:
     return None if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def si_text(value: float | None) -> str | None:
-    """Three significant digits with an SI prefix.
-
-    Example:
-        >>> si_text(123_456_789), si_text(999_999), si_text(12)
-        ('123 M', '1 M', '12')
-    """
-    if value is None:
-        return None
-    rounded = float(f"{value:.3g}")
-    power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))
-    return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()

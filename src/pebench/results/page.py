@@ -14,6 +14,7 @@ from pebench.results.tables import Table, build_tables
 from pebench.settings import assignments
 from pebench.suites import Suite
 from pebench.tasks import Task
+from pebench.words import counted
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""
@@ -264,9 +265,8 @@ class Page:
         if "equivalent" in words:
             parts.append(_counted("of all equivalent within the margin", words["equivalent"], True))
         if absent := len(self.absent):
-            parts.append(f"{absent} run{'s' if absent != 1 else ''} failed or missing")
-        plural = "s" if total != 1 else ""
-        return f"Of {total} comparison{plural} with {self.reference}: {'; '.join(parts)}."
+            parts.append(f"{counted(absent, 'run')} failed or missing")
+        return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
 
 
 def _counted(kind: str, names: dict[str, list[str]], named: bool) -> str:

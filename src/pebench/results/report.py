@@ -27,6 +27,7 @@ from pebench.results.origin import commands, provenance, warnings
 from pebench.results.page import Absence, Page, shortened
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Table
+from pebench.words import counted, seeds_text
 
 CONTROLS = {
     "sliding": "windows of the trained length that overlap by half, which have more context too",
@@ -187,7 +188,7 @@ def selection(table: Table) -> str:
         return ""
     metric, mode = table.task.select
     seeds = sorted({record.config.seed for trial in table.trials for record in trial.records})
-    names, count = ", ".join(table.config.selected), f"{len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
+    names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
     return f"{head} tested: {names}, by the {BEST[mode]} {metric}."
 
@@ -213,7 +214,7 @@ def across_facts(summary: Summary | None) -> list[str]:
     facts = [f"Tasks and seeds: {seeds}. Intervals from {summary.replicates:,} resamples.", _apart(summary)]
     facts += [f"Left out: {name}, which has no runs of {', '.join(tasks)}." for name, tasks in summary.lacking.items()]
     if summary.unpaired:
-        facts.append(f"Left out: {summary.unpaired} runs at seeds that another encoding lacks.")
+        facts.append(f"Left out: {counted(summary.unpaired, 'run')} at seeds that another encoding lacks.")
     return facts
 
 
@@ -293,23 +294,6 @@ def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
             reason = absence.reason.replace("`", "'")
             failed.append(f"Failed: {absence.label} seed {absence.seed}: {code}{reason}{code}")
     return failed + [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in missing.items()]
-
-
-def seeds_text(seeds: Iterable[int]) -> str:
-    """Seeds in words, those in a row by their ends.
-
-    Example:
-        >>> seeds_text([3]), seeds_text([0, 1, 4, 6, 7, 8])
-        ('seed 3', 'seeds 0, 1, 4, 6 to 8')
-    """
-    runs: list[list[int]] = []
-    for seed in sorted(seeds):
-        if runs and seed == runs[-1][-1] + 1:
-            runs[-1].append(seed)
-        else:
-            runs.append([seed])
-    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"seed{'s' if sum(map(len, runs)) > 1 else ''} {', '.join(parts)}"
 
 
 def _absences(page: Page) -> str:

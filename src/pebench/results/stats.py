@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import fmean
 
+from pebench.words import counted
+
 ALPHA = 0.05
 """Chance, over a whole table, of calling two equal encodings different (or two different ones equivalent)."""
 
@@ -186,7 +188,7 @@ def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: 
         'no test with 1 seed'
     """
     if p_adjusted is None:
-        return f"no test with {difference.n} seed{'s' if difference.n != 1 else ''}"
+        return f"no test with {counted(difference.n, 'seed')}"
     if p_adjusted >= ALPHA:
         return f"not separable at {difference.n} seeds"
     return "better" if (difference.mean > 0) == higher_is_better else "worse"

@@ -1,0 +1,72 @@
+"""Numbers in words: counts, seeds, durations, sizes."""
+
+import math
+from collections.abc import Iterable
+
+
+def counted(number: int, noun: str) -> str:
+    """How many there are of something.
+
+    Example:
+        >>> counted(1, "run"), counted(1200, "run")
+        ('1 run', '1200 runs')
+    """
+    return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def seeds_text(seeds: Iterable[int]) -> str:
+    """Seeds in words, those in a row by their ends.
+
+    Example:
+        >>> seeds_text([3]), seeds_text([0, 1, 4, 6, 7, 8])
+        ('seed 3', 'seeds 0, 1, 4, 6 to 8')
+    """
+    runs: list[list[int]] = []
+    for seed in sorted(seeds):
+        if runs and seed == runs[-1][-1] + 1:
+            runs[-1].append(seed)
+        else:
+            runs.append([seed])
+    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    return f"seed{'s' if sum(map(len, runs)) != 1 else ''} {', '.join(parts)}"
+
+
+def duration_text(seconds: float) -> str:
+    """A duration for people.
+
+    Example:
+        >>> duration_text(42), duration_text(200), duration_text(7300)
+        ('42 s', '3 min', '2 h 02 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size_text(size: float) -> str:
+    """A number of bytes for people.
+
+    Example:
+        >>> size_text(300), size_text(25_300), size_text(3.1e9)
+        ('300 B', '25.3 kB', '3.1 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+def si_text(value: float | None) -> str | None:
+    """Three significant digits with an SI prefix.
+
+    Example:
+        >>> si_text(123_456_789), si_text(999_999), si_text(12)
+        ('123 M', '1 M', '12')
+    """
+    if value is None:
+        return None
+    rounded = float(f"{value:.3g}")
+    power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))
+    return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()
