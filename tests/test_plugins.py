@@ -432,7 +432,9 @@ def test_the_rest_of_a_suite_goes_on(here: Workplace) -> None:
         f"SUITE = Suite('s', '?', ['vit-digits'], ['add', '{module}:Rows', ('{module}:Rows', {{'scale': 2.0}}), "
         f"'{module}:Raising', '{module}:Narrow', '{module}:Nothing'], seeds=1, tier='smoke')\n"
     )
-    said = here.ask("run", "--suite", "suite.py", "--executor", "sequential", "--out", "runs", code=1)
+    said = here.ask(
+        "run", "--suite", "suite.py", "--device", "cpu", "--executor", "sequential", "--out", "runs", code=1
+    )
     records = {Path(record.config.directory).parent.name: record for record in read_records(here.folder / "runs")}
     failed = {name.rpartition(".")[2] for name, record in records.items() if not record.ok}
     assert failed == {"Raising", "Narrow", "Nothing"}

@@ -22,13 +22,13 @@ def seeds_text(seeds: Iterable[int]) -> str:
         ('seed 3', 'seeds 0, 1, 4, 6 to 8')
     """
     runs: list[list[int]] = []
-    for seed in sorted(seeds):
+    for seed in (ordered := sorted(seeds)):
         if runs and seed == runs[-1][-1] + 1:
             runs[-1].append(seed)
         else:
             runs.append([seed])
     parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
-    return f"seed{'s' if sum(map(len, runs)) != 1 else ''} {', '.join(parts)}"
+    return f"seed{'s' if len(ordered) != 1 else ''} {', '.join(parts)}"
 
 
 def duration_text(seconds: float) -> str:

@@ -105,7 +105,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
         UserError: For everything that does not exist or cannot work, all in one.
     """
     suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
-    suite = suite.part(options.task) if options.task else suite
+    if options.suite and options.task:
+        suite = suite.part(options.task)
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,
