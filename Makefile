@@ -22,7 +22,7 @@ imports:  ## Check that imports point downwards
 	lint-imports
 
 test:  ## Run the tests
-	python -m pytest -n auto
+	python -m pytest -n auto --dist worksteal
 
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart

@@ -450,6 +450,6 @@ def test_an_interrupted_command_goes_on_where_it_was_stopped(
         assert time.monotonic() < end, left
         time.sleep(0.05)
     (kept,) = read_records(tmp_path)
-    finished = ask(*arguments, out=tmp_path)
+    finished = ask(*arguments, "--executor", "sequential", out=tmp_path)
     assert (finished.code, finished.lines[0]) == (0, "2 runs: 1 to do, 1 done")
     assert kept in read_records(tmp_path)

@@ -130,7 +130,7 @@ def test_the_example_goes_from_an_encoding_to_its_row(
     lines = (runpy.run_path("own_encoding.py")["__doc__"] or "").splitlines()
     verify, run, plot = (shlex.split(line)[1:] for line in lines if line.startswith("pebench"))
     assert main(verify) == 0
-    assert main([*run, "--seeds", "1", "--tier", "smoke", "--out", str(tmp_path)]) == 0
+    assert main([*run, "--seeds", "1", "--tier", "smoke", "--executor", "sequential", "--out", str(tmp_path)]) == 0
     assert main([*plot[:-1], str(tmp_path / "triangle.svg")]) == 0
     capsys.readouterr()
     assert main(["report", str(tmp_path)]) == 0

@@ -280,10 +280,10 @@ def share(plan: list[RunConfig], out: Path, start: Any, done: Any) -> None:
 
 
 def test_several_that_do_the_same_plan_share_it(tmp_path: Path) -> None:
-    plan = [smoke(task, name) for task in ("vit-digits", "lm-grammar") for name in ("add", "none", "rope", "alibi")]
+    plan = [smoke(task, name) for task in ("vit-digits", "lm-grammar") for name in ("add", "none", "rope")]
     context = multiprocessing.get_context("spawn")
-    start, done = context.Barrier(3), context.Queue()
-    others = [context.Process(target=share, args=(plan, tmp_path, start, done)) for _ in range(3)]
+    start, done = context.Barrier(2), context.Queue()
+    others = [context.Process(target=share, args=(plan, tmp_path, start, done)) for _ in range(2)]
     for other in others:
         other.start()
     executed = [done.get(timeout=240) for _ in others]

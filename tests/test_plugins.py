@@ -604,8 +604,8 @@ def test_the_example_is_listed(beside: Callable[..., str]) -> None:
 
 
 def test_the_example_runs_by_name_and_by_place(beside: Callable[..., str], tmp_path: Path) -> None:
-    beside(*SMOKE, "--pe", "add", "--pe", "binary", "--set", "encoding.bits=3", "--out", "runs")
-    beside(*SMOKE, "--pe", "pebench_binary:BinaryEncoding", "--executor", "sequential", "--out", "runs")
+    names = ("--pe", "add", "--pe", "binary", "--pe", "pebench_binary:BinaryEncoding")
+    beside(*SMOKE, *names, "--set", "encoding.bits=3", "--out", "runs")
     records = {record.config.encoding: record for record in read_records(tmp_path / "runs")}
     by_name, by_place = (records[name] for name in ("binary", "pebench_binary:BinaryEncoding"))
     assert by_name.config.encoding_args == {"bits": 3}

@@ -72,9 +72,11 @@ def test_tuned_arms_are_compared_with_the_fastest_peer(throughput):
     assert rows == [f"| W1 | pebench, bf16 | {cells} |"]
 
 
-def test_a_process_tells_the_memory_of_an_arm(throughput):
+def test_a_process_tells_the_memory_of_an_arm(throughput, monkeypatch):
+    names = throughput["ARMS"][::2]
+    monkeypatch.setitem(throughput["memory_rows"].__globals__, "arms", lambda *_: names)
     work = throughput["WORKLOADS"][3]
     arguments = ["--quick", "--device", "cpu"]
     told = throughput["memory_rows"](work, throughput["parse"](arguments), arguments)
-    assert [line.split(" | ")[1] for line in told] == [*throughput["ARMS"]]
+    assert [line.split(" | ")[1] for line in told] == [*names]
     assert all(0 <= float(line.split(" | ")[2].rstrip(" |")) < 2 for line in told)
