@@ -250,8 +250,11 @@ def _below(folder: str) -> Iterator[str]:
 def _texts(path: str) -> Iterable[bytes]:
     if path.endswith(".jsonl"):
         return _lines(path)
-    with open(path, "rb", buffering=0) as file:  # a buffer for each would take as long as to read it
-        return [file.read()]
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # of very many, `open` would take twice as long
+    try:
+        return [os.read(file, os.fstat(file).st_size)]
+    finally:
+        os.close(file)
 
 
 def _lines(path: str) -> Iterator[bytes]:
