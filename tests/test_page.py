@@ -170,8 +170,8 @@ def test_strict_names_every_absent_run() -> None:
     with pytest.raises(UserError) as caught:
         page(records).check_complete()
     assert "2 have failed or are missing" in str(caught.value)
-    assert "text-order concat seed 2: failed: loss is nan\n" in str(caught.value)
-    assert "text-order concat seed 1: missing\n" in str(caught.value)
+    assert "text-order: Failed: concat seed 2: loss is nan\n" in str(caught.value)
+    assert "text-order: Missing: concat seed 1\n" in str(caught.value)
 
 
 def test_where_all_is_there_strict_says_nothing() -> None:
@@ -249,7 +249,7 @@ def test_the_command_line_writes_a_suites_page(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "page.jsonl").stat().st_mtime_ns == before  # what was read is left as it is
     capsys.readouterr()
     assert main([*words, "--strict", "--output", str(tmp_path / "strict")]) == 2
-    assert "vit-digits add seed 1: missing" in capsys.readouterr().err
+    assert "vit-digits: Missing: add seed 1" in capsys.readouterr().err
     assert not (tmp_path / "strict.md").exists()
 
 

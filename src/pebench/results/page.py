@@ -1,5 +1,6 @@
 """What a page is made of, whatever it is written as: a suite, tables, what is absent, and what was found."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from pebench.results.tables import Table, build_tables
 from pebench.settings import assignments
 from pebench.suites import Suite
 from pebench.tasks import Task
-from pebench.words import counted
+from pebench.words import counted, seeds_text
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""
@@ -35,6 +36,23 @@ class Absence:
     label: str
     seed: int
     reason: str | None = None
+
+
+def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
+    """A line for each run that failed, then one for each row's missing runs.
+
+    Args:
+        absences: Of one table.
+        code: What goes around words that a program wrote.
+    """
+    failed, missing = [], dict[str, list[int]]()
+    for absence in absences:
+        if absence.reason is None:
+            missing.setdefault(absence.label, []).append(absence.seed)
+        else:
+            reason = absence.reason.replace("`", "'")
+            failed.append(f"Failed: {absence.label} seed {absence.seed}: {code}{reason}{code}")
+    return failed + [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in missing.items()]
 
 
 @dataclass(frozen=True)
@@ -204,15 +222,16 @@ class Page:
         Raises:
             UserError: With every one of them.
         """
-        if absent := self.absent:
-            lines = (
-                f"{a.task} {a.label} seed {a.seed}: {f'failed: {a.reason}' if a.reason else 'missing'}" for a in absent
-            )
-            raise UserError(
-                f"expected every run to have finished, but {len(absent)} have failed or are missing:\n  "
-                + "\n  ".join(lines)
-                + "\nRun them (--retry-failed does failed ones again), or leave out --strict, which shows them."
-            )
+        if not self.absent:
+            return
+        groups = [(self._named(table.config), [*self.absences(table)]) for table in self.tables]
+        groups += [(task, [*lost]) for task, lost in itertools.groupby(self.without_table, lambda run: run.task)]
+        lines = (f"{task}: {line}" for task, absences in groups for line in absence_lines(absences))
+        raise UserError(
+            f"expected every run to have finished, but {len(self.absent)} have failed or are missing:\n  "
+            + "\n  ".join(lines)
+            + "\nRun them (--retry-failed does failed ones again), or leave out --strict, which shows them."
+        )
 
     def equivalences(self, table: Table) -> dict[str, Equivalence]:
         """Label to whether a row is equivalent to the reference, where there is a difference and a margin."""

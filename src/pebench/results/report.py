@@ -24,10 +24,10 @@ from pebench.results.grids import (
     title,
 )
 from pebench.results.origin import commands, provenance, warnings
-from pebench.results.page import Absence, Page, shortened
+from pebench.results.page import Page, absence_lines, shortened
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Table
-from pebench.words import counted, seeds_text
+from pebench.words import counted
 
 CONTROLS = {
     "sliding": "windows of the trained length that overlap by half, which have more context too",
@@ -277,23 +277,6 @@ def table_facts(table: Table) -> dict[str, str]:
         "Total wall time": f"{seconds // 3600} h {seconds // 60 % 60:02d} min {seconds % 60:02d} s",
         "Cite": cited(table),
     }
-
-
-def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
-    """A line for each run that failed, then one for each row's missing runs.
-
-    Args:
-        absences: Of one table.
-        code: What goes around words that a program wrote.
-    """
-    failed, missing = [], dict[str, list[int]]()
-    for absence in absences:
-        if absence.reason is None:
-            missing.setdefault(absence.label, []).append(absence.seed)
-        else:
-            reason = absence.reason.replace("`", "'")
-            failed.append(f"Failed: {absence.label} seed {absence.seed}: {code}{reason}{code}")
-    return failed + [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in missing.items()]
 
 
 def _absences(page: Page) -> str:

@@ -7,8 +7,7 @@ from pebench.config import REFERENCE_ENCODING
 from pebench.records import Record
 from pebench.results.grids import WORDS, costs, results, title
 from pebench.results.origin import warnings
-from pebench.results.page import Page
-from pebench.results.report import absence_lines
+from pebench.results.page import Page, absence_lines
 from pebench.results.tables import Table, build_tables
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from pebench.results import figures, grids, report
 from pebench.results.origin import commands, warnings
-from pebench.results.page import Page
+from pebench.results.page import Page, absence_lines
 from pebench.results.tables import Table
 from pebench.results.web.inline import inline
 
@@ -121,7 +121,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
-        "absences": report.absence_lines(page.absences(table)),
+        "absences": absence_lines(page.absences(table)),
         "commands": commands(table),
         "facts": {name: prose(text) for name, text in report.table_facts(table).items()},
     }
