@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import itertools
 import math
 import runpy
@@ -248,6 +249,7 @@ def _value(value: Any) -> Any:
         return value
 
 
+@functools.cache
 def suite_files() -> dict[str, Path]:
     """The suites that come with pebench, by name."""
     here = Path(__file__).parent
