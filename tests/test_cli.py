@@ -20,7 +20,10 @@ import pytest
 
 from pebench import __version__
 from pebench.cli import main
+from pebench.cli.grammar import parser
+from pebench.cli.running import at_a_time, gpu_groups
 from pebench.config import CORE_ENCODINGS
+from pebench.errors import UserError
 from pebench.executors.worker import failed_record
 from pebench.records import FILE_NAME, find_record, read_records
 from pebench.registry import encoding_cards
@@ -225,6 +228,57 @@ def test_failed_runs_are_kept_until_they_are_asked_for_again(first: Answer, tmp_
     retried = ask(*arguments, "--retry-failed", out=tmp_path)
     assert (retried.code, retried.lines[0]) == (0, "2 runs: 2 to do, 0 done")
     assert [find_record(c, tmp_path).metrics for c in configs] == [find_record(c, first.out).metrics for c in configs]
+
+
+def test_a_file_of_a_run_is_that_run_alone(first: Answer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = next(first.out.rglob(FILE_NAME))
+    given = ["--set", "train.max_steps=9", "--seeds", "2", "--selection-seeds", "2"]
+    assert ask("run", "--config", str(file), *given, out=tmp_path).code == 2
+    assert "it does not go with --seeds, --set, --selection-seeds." in capsys.readouterr().err
+
+
+def test_commands_that_select_come_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    select = ["--select", "train.learning_rate=0.001,0.01", "--executor", "commands", "--offline"]
+    lines = ask(*SMOKE, "--pe", "add", "--seeds", "1", *select, out=tmp_path)
+    assert (lines.code, len(lines.lines)) == (0, 2)
+    assert all(" --offline" in line for line in lines.lines)
+    assert "once these are done, the same command prints those that test 1 row" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", [["learned(frozen=True)"], ["learned", "--set", "encoding.frozen=true"]])
+def test_an_encoding_is_asked_for_with_options(how: list[str], tmp_path: Path) -> None:
+    wanted = configure("vit-digits", "learned", 0, "smoke", encoding_args={"frozen": True})
+    plan = ask(*SMOKE, "--seeds", "1", "--dry-run", "--pe", *how, out=tmp_path)
+    assert plan.lines[1].split()[-1] == wanted.directory
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+def test_a_plan_of_nothing_is_a_mistake(dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    suite = ["run", "--suite", "encodings", "--task", "lm-grammar", "--pe", "rope-mixed"]
+    assert ask(*suite, *dry, out=tmp_path).code == 2
+    assert "none of these encodings serves any of these tasks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("devices", "groups"), [(1, ["0", "1", "2"]), (2, ["0,1"]), (3, ["0,1,2"])])
+def test_runs_have_as_many_gpus_as_devices(
+    devices: int, groups: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pebench.cli.running.gpus", lambda: ["0", "1", "2"])
+    options = parser().parse_args([*SMOKE[:-4], "--devices", str(devices)])
+    assert gpu_groups(options) == groups
+    assert at_a_time(9, options) == len(groups)
+    assert at_a_time(9, parser().parse_args([*SMOKE, "--executor", "sequential"])) == 1
+    with pytest.raises(UserError, match="--devices 4 expects as many GPUs, got 3"):
+        gpu_groups(parser().parse_args([*SMOKE[:-4], "--devices", "4"]))
+
+
+def test_a_page_of_ones_own_suite_names_its_file(first: Answer, tmp_path: Path) -> None:
+    file = tmp_path / "my suite.py"
+    file.write_text("from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], tier='smoke', seeds=2)\n")
+    text = ask("report", str(first.out), "--suite", str(file)).text
+    assert f"`pebench report --suite '{file}'`" in text
+    assert f"\npebench run --suite '{file}'\n" in text
+    assert "**Expected.**" not in text
 
 
 def test_a_run_that_fails_is_shown_and_makes_the_exit_code_1(tmp_path: Path) -> None:

@@ -188,11 +188,14 @@ def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path
     assert run(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
 
 
-@linux
-def test_a_failed_run_can_be_done_again(mixed: Outcome, tmp_path: Path) -> None:
-    config = HEALTHY[0]
-    failed_record(config, tmp_path, "killed", "the power failed", 1.0)
-    assert executed([config], tmp_path.resolve(), jobs=1).record(config).metrics == mixed.record(config).metrics
+@pytest.mark.parametrize("name", ["sequential", "local"])
+def test_a_run_that_another_process_failed_is_not_tried_again(name: str, tmp_path: Path) -> None:
+    failed = failed_record(HEALTHY[0], tmp_path, "time limit", "too slow there", 1.0)
+    display = Quiet(HEALTHY[:1])
+    find_executor(name)(HEALTHY[:1], options(tmp_path), Resources(1), display)
+    assert display.ended == [failed]
+    assert work(HEALTHY[0], options(tmp_path))
+    assert find_record(HEALTHY[0], tmp_path) == failed
 
 
 def test_more_to_a_batch_than_there_are_examples_is_the_users_error(tmp_path: Path) -> None:

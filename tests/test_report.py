@@ -159,7 +159,7 @@ def test_lower_is_better_where_the_task_says_so() -> None:
 
 def test_commands_say_what_differs_from_the_budget() -> None:
     text = render(RECORDS)
-    assert "pebench run --task vit-shapes --tier core --pe concat --seeds 2 --set encoding.d_p=16\n" in text
+    assert "--pe concat --pe 'concat(d_p=16)' --pe learned --pe none --pe rope --seeds 3\n" in text
     assert "--task lm-rhymes --tier core --pe add --pe rope --seeds 1 --set train.max_steps=10\n" in text
 
 

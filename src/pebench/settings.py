@@ -1,5 +1,6 @@
 """Settings by dotted name, as on the command line and in suites: read, checked and put into a configuration."""
 
+import ast
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -36,6 +37,20 @@ def assignments(settings: Mapping[str, Any]) -> list[str]:
 def literal(value: Any) -> str:
     """A value as the command line takes it."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def python_value(value: Any) -> Any:
+    """An encoding's option as meant by a text, which may write it as `literal` does; anything else as it is.
+
+    Example:
+        >>> python_value("0.5"), python_value("true"), python_value("learned")
+        (0.5, True, 'learned')
+    """
+    try:
+        words = {"true": "True", "false": "False", "null": "None"}
+        return ast.literal_eval(words.get(value, value)) if isinstance(value, str) else value
+    except (SyntaxError, ValueError):
+        return value
 
 
 def setting_names(config: RunConfig) -> list[str]:

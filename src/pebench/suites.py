@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import runpy
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTIO
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card
-from pebench.settings import override
+from pebench.settings import override, python_value
 from pebench.tasks import TASKS, configure, find_task
 
 Encoding = str | tuple[str, Mapping[str, Any]]
@@ -52,6 +53,7 @@ class Suite:
         reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
         margin: The largest difference to the reference that does not matter, by name of a task or a headline metric,
             in the metric's unit (an accuracy is a share of 1). Declared before the runs; `MARGIN` holds for the rest.
+        file: Where it was read from, if it is none of pebench's; `load_suite` fills it in.
     """
 
     name: str
@@ -71,11 +73,12 @@ class Suite:
     decision: str = ""
     margin: Mapping[str, float] = field(default_factory=dict)
     reference: str = REFERENCE_ENCODING
+    file: str = ""
 
     @property
     def command(self) -> str:
         """What runs it."""
-        return f"pebench run --suite {self.name}"
+        return shlex.join(["pebench", "run", "--suite", self.file or self.name])
 
     def kinds(self) -> list[RunConfig]:
         """One run of each task with each encoding, as costly as the regime asks; seeds and selection come later.
@@ -91,6 +94,8 @@ class Suite:
                 if self.where_served and not serves(task, encoding):
                     continue
                 kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
+        if not kinds and not problems:
+            problems.append("none of these encodings serves any of these tasks.")
         labels = {kind.label for kind in kinds}
         if kinds and self.reference not in labels | {REFERENCE_ENCODING}:
             problems.append(str(unknown_name("reference", self.reference, labels)))
@@ -162,7 +167,7 @@ class Suite:
         prefix = "encoding."
         common = {k.removeprefix(prefix): v for k, v in self.settings.items() if k.startswith(prefix)}
         known = encoding_card(name).options
-        options = {k: _value(v) for k, v in common.items() if k in known} | dict(options)
+        options = {k: python_value(v) for k, v in common.items() if k in known} | dict(options)
         settings = {k: v for k, v in self.settings.items() if not k.startswith(prefix)}
         return configure(task, name, 0, self.tier, settings, options)
 
@@ -241,14 +246,6 @@ def serves(task: str, encoding: Encoding) -> bool:
     return (2 if card.image else 1) in declared["axes"] and (card.causal or not declared["causal_only"])
 
 
-def _value(value: Any) -> Any:
-    """A literal given as text, or the value itself."""
-    try:
-        return ast.literal_eval(value) if isinstance(value, str) else value
-    except (ValueError, SyntaxError):
-        return value
-
-
 @functools.cache
 def suite_files() -> dict[str, Path]:
     """The suites that come with pebench, by name."""
@@ -282,4 +279,4 @@ def load_suite(name_or_file: str) -> Suite:
         raise UserError(f"suite file {path} cannot be read: {type(error).__name__}: {error}") from error
     if not isinstance(suite, Suite):
         raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), got {type(suite).__name__}.")
-    return suite
+    return suite if name_or_file in suite_files() else replace(suite, file=name_or_file)

@@ -44,20 +44,6 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def size_text(size: float) -> str:
-    """A number of bytes for people.
-
-    Example:
-        >>> size_text(300), size_text(25_300), size_text(3.1e9)
-        ('300 B', '25.3 kB', '3.1 GB')
-    """
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"
-
-
 def si_text(value: float | None) -> str | None:
     """Three significant digits with an SI prefix.
 

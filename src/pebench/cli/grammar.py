@@ -153,7 +153,7 @@ def _run(verbs: Any) -> None:
     )
     what.add_argument(
         "--pe", action="append", metavar="NAME",
-        help=f"an encoding (repeatable); default: {', '.join(CORE_ENCODINGS)}",
+        help=f"an encoding, such as rope or 'concat(d_p=16)' (repeatable); default: {', '.join(CORE_ENCODINGS)}",
     )  # fmt: skip
     what.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default 3)")
     what.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")

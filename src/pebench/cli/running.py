@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 
 from pebench import registry
 from pebench.cli.interrupts import leaving_at_once
@@ -22,12 +23,12 @@ from pebench.executors.server import prepare, warm_up
 from pebench.garbage import no_search_for_garbage
 from pebench.machine import cores, gpus
 from pebench.planning import Plan, estimate, load, note_plan, states
-from pebench.records import Record, read_config
+from pebench.records import FAILURE, Record, read_config
 from pebench.results.origin import changed_plugins
 from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
 from pebench.tasks import find_task
-from pebench.words import counted, duration_text, si_text, size_text
+from pebench.words import counted, duration_text, si_text
 
 EXIT_FAILED = 1
 
@@ -41,14 +42,19 @@ def run_command(options: argparse.Namespace) -> int:
         if options.dry_run:
             list_states(configs, states(configs, options.out))
             return 0
-        return finish(do(configs, options, console), configs, options, console, REFERENCE_ENCODING)
+        reference = options.reference or REFERENCE_ENCODING
+        return finish(do(configs, options, console), configs, options, console, reference)
     with leaving_at_once():
         plan = make_plan(options)
     if options.dry_run:
         return dry_run(plan, options, console)
     selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ")
     testing = plan.testing(selecting)
-    if left_out := [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]:
+    left_out = [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]
+    if left_out and options.executor == "commands":
+        say(console, f"once these are done, the same command prints those that test {counted(len(left_out), 'row')}")
+        left_out = []
+    if left_out:
         names = ", ".join(f"{kind.task} {kind.label}" for kind in left_out)
         text = f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed): "
         say(console, text + names)
@@ -90,6 +96,10 @@ def check_choice(options: argparse.Namespace) -> None:
     """
     if bool(options.config) == bool(options.suite or options.task):
         raise UserError("expected --task NAME or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
+    fixed = ("pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime")
+    if options.config and (given := [name for name in fixed if getattr(options, name)]):
+        flags = ", ".join("--" + name.replace("settings", "set").replace("_", "-") for name in given)
+        raise UserError(f"--config does exactly the run of a file: it does not go with {flags}.")
     if options.seeds is not None and options.seed:
         raise UserError("expected either --seeds N or --seed S, got both.")
     if options.seeds is not None and options.seeds < 1:
@@ -107,8 +117,9 @@ def make_plan(options: argparse.Namespace) -> Plan:
     suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
     if options.suite and options.task:
         suite = suite.part(options.task)
+    encodings = options.pe and [registry.parse_encoding(text) if "(" in text else text for text in options.pe]
     changes: dict[str, Any] = {
-        "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
+        "seeds": options.seed or options.seeds, "encodings": encodings, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
@@ -140,7 +151,7 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
         return {}
     known = load(plan, options.out)
     todo = [c for c in plan if (r := known.get(c.key)) is None or (options.retry_failed and not r.ok)]
-    failed = sum(not known[c.key].ok for c in plan if c.key in known and c not in todo)
+    failed = 0 if options.retry_failed else sum(not record.ok for record in known.values())
     say(console, what + summary(len(plan), len(todo), failed))
     for text in [*filter(None, map(registry.clash, {c.encoding: c for c in plan})), *changed_plugins(known.values())]:
         say(console, text)
@@ -179,14 +190,13 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
             warm_up()
         check_costs(kinds)
         check_reach(kinds, options.executor)
-        cards = gpus() if options.device in ("auto", "cuda") else []
+        groups = gpu_groups(options)
         if here:  # now, while Ctrl-C is safe
             import pebench.processes
         if not elsewhere:  # while the server does likewise
             import pebench.results.terminal  # noqa: F401
-    groups = [",".join(cards[i : i + options.devices]) for i in range(0, len(cards), options.devices)]
     local = options.executor in ("local", "sequential")
-    jobs = min(len(todo), options.jobs or len(groups) or max(1, cores() // options.devices)) if local else options.jobs
+    jobs = at_a_time(len(todo), options) if local else options.jobs
     where = Options(
         options.out.resolve(),
         options.data_dir and options.data_dir.resolve(),
@@ -198,11 +208,32 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
     )
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    for config in todo:  # what failed is tried again, once, whoever else works on this folder
+        (options.out / config.directory / FAILURE).unlink(missing_ok=True)
     note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
     with Display(todo, console) as display:
         if not elsewhere:
             prepare(todo, where, display, here)
         execute(todo, where, resources, display)
+
+
+def gpu_groups(options: argparse.Namespace) -> list[str]:
+    """The GPUs that runs may use, as many together as each run has devices.
+
+    Raises:
+        UserError: If there are fewer than one run needs.
+    """
+    cards, each = gpus() if options.device in ("auto", "cuda") else [], options.devices
+    if 0 < len(cards) < each:
+        raise UserError(f"--devices {each} expects as many GPUs, got {len(cards)}. Or run on processors: --device cpu")
+    return [",".join(cards[i : i + each]) for i in range(0, len(cards) - each + 1, each)]
+
+
+def at_a_time(runs: int, options: argparse.Namespace) -> int:
+    """How many runs this machine does at a time."""
+    if options.executor == "sequential":
+        return 1
+    return max(1, min(runs, options.jobs or len(gpu_groups(options)) or cores() // options.devices))
 
 
 def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
@@ -292,7 +323,7 @@ def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Name
         parameters: Of the largest model.
     """
     ahead = estimate(waiting, options.out)
-    jobs = options.jobs or len(gpus()) or cores()
+    jobs = at_a_time(len(waiting) + later, options)
     if not waiting and not later:
         return "Nothing is left to do."
     parts = []
@@ -308,8 +339,8 @@ def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Name
     measured = "measured" if ahead.bytes_per_run else "usual"
     checkpoints = jobs * CHECKPOINT_BYTES * parameters
     parts.append(
-        f"Disk: about {size_text(size * (len(waiting) + later))}, {size_text(size)} a run ({measured}), and "
-        f"{size_text(checkpoints)} of checkpoints while they run"
+        f"Disk: about {decimal(int(size * (len(waiting) + later)))}, {decimal(int(size))} a run ({measured}), and "
+        f"{decimal(checkpoints)} of checkpoints while they run"
     )
     return "\n".join(parts)
 

@@ -1,7 +1,6 @@
 """``pebench verify``: hold an encoding to every property, and say what it is."""
 
 import argparse
-import ast
 import sys
 import warnings
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from typing import Any
 
 from pebench.errors import UserError
 from pebench.registry import load_encoding, normal_options, parse_encoding
-from pebench.settings import parse_settings
+from pebench.settings import parse_settings, python_value
 
 EXIT_FAILED = 1
 
@@ -40,14 +39,7 @@ def read_options(encoding: str, settings: Iterable[str]) -> dict[str, Any]:
         UserError: For an option that it does not have.
     """
     given = {name.removeprefix("encoding."): value for name, value in parse_settings(settings, "--set").items()}
-    return normal_options(parse_encoding(encoding)[0], {name: _literal(value) for name, value in given.items()})
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval({"true": "True", "false": "False", "null": "None"}.get(text, text))
-    except (SyntaxError, ValueError):
-        return text
+    return normal_options(parse_encoding(encoding)[0], {name: python_value(value) for name, value in given.items()})
 
 
 def _title(options: argparse.Namespace, subject: Any) -> str:

@@ -23,7 +23,7 @@ from pebench.executors import Resources, no_settings
 from pebench.executors.server import follow_parent, server, uninterrupted
 from pebench.executors.worker import failed_record, logged, overdue, work
 from pebench.leases import holder_of
-from pebench.records import FAILURE, Record, find_record
+from pebench.records import Record, find_record
 
 GRACE_S = 4.0
 """How long runs that must end have to save a checkpoint, in seconds."""
@@ -62,7 +62,7 @@ def _next(waiting: deque[RunConfig], options: Options, display: Display) -> RunC
     for _ in range(len(waiting)):
         config = waiting.popleft()
         record = find_record(config, options.out)
-        if record and record.ok:
+        if record:
             display.finished(record)
         elif holder_of(options.out / config.directory):
             waiting.append(config)
@@ -98,7 +98,6 @@ class _Running:
 
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options, gpu: str | None) -> "_Running":
-        (options.out / config.directory / FAILURE).unlink(missing_ok=True)  # it is tried again
         ours, theirs = context.Pipe()
         process = context.Process(target=_body, args=(config, options, gpu, theirs))
         with uninterrupted():

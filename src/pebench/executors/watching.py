@@ -12,7 +12,7 @@ from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.executors.worker import LOST_TRIES, failed_record, overdue
 from pebench.leases import Holder, holder_of
-from pebench.records import FAILURE, Record, find_record
+from pebench.records import Record, find_record
 
 WATCH_S = 2.0
 """How often it is looked how far runs are, in seconds."""
@@ -52,12 +52,11 @@ class Backlog:
                 break
             config = self.waiting.popleft()
             record = self.record(config)
-            if record and record.ok:
+            if record:
                 self.display.finished(record)
             elif holder_of(self.options.out / config.directory):
                 self.waiting.append(config)
             else:
-                (self.options.out / config.directory / FAILURE).unlink(missing_ok=True)  # it is tried again
                 self.begun.pop(config.key, None)
                 taken.append(config)
         return taken

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pebench.config import Options, RunConfig
 from pebench.leases import claim
-from pebench.records import FAILURE, Record, find_record, write_record
+from pebench.records import Record, find_record, write_record
 
 LOG = "log.txt"
 LOG_LINES = 20
@@ -43,9 +43,8 @@ def work(
     with claim(folder) as lease:
         if lease is None:
             return False
-        if (known := find_record(config, options.out)) and known.ok:
+        if find_record(config, options.out):  # another process has done it, or tried
             return True
-        (folder / FAILURE).unlink(missing_ok=True)
         started = time.monotonic()
         limit = options.time_limit_s or math.inf
 
@@ -68,12 +67,6 @@ def work(
             elif not stop():  # else no record: the run is not over
                 overdue(config, options, time.monotonic() - started)
     return True
-
-
-def work_alone(config: RunConfig, options: Options) -> None:
-    """`work`, in a process that does nothing else: what it prints goes to the run's log."""
-    with logged(options.out / config.directory):
-        work(config, options)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import orjson  # json would take as long as all the rest of it
 
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
-from pebench.results.origin import commands, provenance, warnings
+from pebench.results.origin import command, provenance, warnings
 from pebench.results.page import Page
 from pebench.results.tables import Table, Trial
 from pebench.suites import Suite
@@ -133,14 +133,20 @@ def to_csv(page: Page) -> str:
     return text.getvalue()
 
 
+def _shared(table: Table, part: str) -> dict[str, Any]:
+    """The settings of a part that all rows share: what was selected or matched is said of each row."""
+    settings = asdict(getattr(table.config, part))
+    return {name: value for name, value in settings.items() if f"{part}.{name}" not in table.rows[0].own}
+
+
 def to_json(page: Page) -> str:
     """Everything on a page with raw numbers, every seed's value and the tables' origin."""
     tables = [
         _head(table)
-        | {part: asdict(getattr(table.config, part)) for part in ("model", "data", "train")}
+        | {part: _shared(table, part) for part in ("model", "data", "train")}
         | {"rows": _values(page, table)}
         | {"trials": [_trial(trial) for trial in table.trials]}
-        | {"warnings": warnings(table), "commands": commands(table), "provenance": provenance(table)}
+        | {"warnings": warnings(table), "command": command(table), "provenance": provenance(table)}
         | {"wall_time_s": table.wall_time_s}
         for table in page.tables
     ]

@@ -1,54 +1,48 @@
 """Where a table comes from: the commands that make it again, versions and devices, and what a reader must know."""
 
-import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pebench import registry
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
 from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
-from pebench.results.tables import Row, Table
+from pebench.results.tables import Table
 from pebench.settings import assignments, literal
 
 
-def commands(table: Table) -> list[str]:
-    """The command lines that make a table's records, one for each set of encoding options."""
-    groups: dict[str, list[Row]] = {}
-    for row in table.rows:
-        groups.setdefault(json.dumps(dict(row.config.encoding_args), sort_keys=True), []).append(row)
-    reference = [row for row in table.rows if row.label == table.reference]
-    if table.config.regime != "width":  # what the rows are matched to is planned with them
-        groups = {key: rows if key == "{}" else reference + rows for key, rows in groups.items()}
-    return [_command(table, rows) for _, rows in sorted(groups.items(), key=lambda item: (item[0] != "{}", item[0]))]
-
-
-def _command(table: Table, rows: list[Row]) -> str:
-    names = tuple(row.config.encoding for row in rows)
-    options = {f"encoding.{name}": value for name, value in sorted(rows[-1].config.encoding_args.items())}
+def command(table: Table) -> str:
+    """The command line that makes a table's records."""
+    rows, names = table.rows, tuple(_asked(row.config) for row in table.rows)
     seeds = sorted({record.config.seed for row in rows for record in row.records})
     words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
-    if names != CORE_ENCODINGS or options:
+    if names != CORE_ENCODINGS:
         words += [word for name in names for word in ("--pe", name)]
     if seeds == [*range(len(seeds))]:
         words += ["--seeds", str(len(seeds))]
     else:
         words += [word for seed in seeds for word in ("--seed", str(seed))]
-    settings = table.settings | options
+    settings = dict(table.settings)
     if table.config.regime != "width":
         settings |= _width_of_the_reference(table)
     words += [word for item in assignments(settings) for word in ("--set", item)]
     if table.config.regime != "width":
         words += ["--regime", table.config.regime]
-    if table.reference != REFERENCE_ENCODING:
+    if table.reference != REFERENCE_ENCODING and table.row(table.reference):
         words += ["--reference", table.reference]
     for name, values in table.grid.items():
         words += ["--select", f"{name}={','.join(literal(value) for value in values)}"]
-    selecting = {record.config.seed for trial in table.trials for record in trial.records}
+    selecting = {record.config.seed for record in table.selecting}
     if len(selecting) > 1:
         words += ["--selection-seeds", str(len(selecting))]
     return shlex.join(words)
+
+
+def _asked(config: RunConfig) -> str:
+    """An encoding as the command line asks for it: ``concat(d_p=16)``."""
+    options = ", ".join(f"{name}={value!r}" for name, value in sorted(config.encoding_args.items()))
+    return f"{config.encoding}({options})" if options else config.encoding
 
 
 def _width_of_the_reference(table: Table) -> dict[str, Any]:
@@ -62,7 +56,10 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
 
 def provenance(table: Table) -> dict[str, list[str]]:
     """Where the records come from: every value that occurs, and ``unknown`` where none does."""
-    records = table.origins
+    return _values(table.origins)
+
+
+def _values(records: Sequence[Record]) -> dict[str, list[str]]:
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
         found[name] = {record.environment.get("versions", {}).get(name) for record in records}
@@ -134,7 +131,6 @@ def _mixed_code(records: Iterable[Record]) -> str:
 
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
-    origin = provenance(table)
     found = [f"Not matched: {text}." for text in table.unmatched]
     if table.config.selected and not table.trials:
         found.append("The runs that selected settings are not among these records.")
@@ -142,13 +138,7 @@ def warnings(table: Table) -> list[str]:
         edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
         if edge:
             found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
-    if len(origin["data"]) > 1:
-        found.append("Rows were not measured on the same data.")
-    if any(len(origin[name]) > 1 for name in ("pebench", "torch", "commit")):
-        found.append(_mixed_code(table.records))
-    if any(len(origin[name]) > 1 for name in ("device", "threads")):
-        found.append("Rows were not measured on the same device: throughput and memory do not compare.")
-    found += _mixed_sources([*table.origins, *(record for trial in table.trials for record in trial.records)])
+    found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
@@ -156,3 +146,18 @@ def warnings(table: Table) -> list[str]:
     if reference is None or not reference.values:
         found.append(f"No run of {table.reference} finished: there are no differences to it.")
     return found
+
+
+def _mixed_origins(table: Table) -> Iterator[str]:
+    """What runs do not have in common that they should, in words."""
+    tested = _values([record for record in table.origins if record.config.stage == "test"])
+    selecting = _values([record for record in table.origins if record.config.stage != "test"])
+    code = ("pebench", "torch", "commit")
+    if len(tested["data"]) > 1:
+        yield "Rows were not measured on the same data."
+    if any(len(tested[name]) > 1 for name in code):
+        yield _mixed_code(table.records)
+    if table.trials and any(selecting[name] != tested[name] for name in code):
+        yield "The runs that selected settings were not all made with the code of those that are tested."
+    if any(len(tested[name]) > 1 for name in ("device", "threads")):
+        yield "Rows were not measured on the same device: throughput and memory do not compare."

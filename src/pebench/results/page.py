@@ -11,7 +11,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.records import Record
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.stats import ALPHA, equivalence, holm
-from pebench.results.tables import Table, build_tables
+from pebench.results.tables import Table, build_tables, sort_key
 from pebench.settings import assignments
 from pebench.suites import Suite
 from pebench.tasks import Task
@@ -251,8 +251,8 @@ class Page:
         found: dict[str, dict[Any, Table]] = {}
         for table in filter(self.of_suite, self.tables):
             found.setdefault(table.task.name, {})[table.config.values_of([setting])[setting]] = table
-        ordered = {task: dict(sorted(tables.items())) for task, tables in found.items()}
-        return [Series(setting, tables) for tables in ordered.values() if len(tables) > 1]
+        ordered = [{value: tables[value] for value in sorted(tables, key=sort_key)} for tables in found.values()]
+        return [Series(setting, tables) for tables in ordered if len(tables) > 1]
 
     @cached_property
     def summaries(self) -> list[tuple[list[Table], Summary | None]]:
@@ -283,8 +283,9 @@ class Page:
         ]
         if "equivalent" in words:
             parts.append(_counted("of all equivalent within the margin", words["equivalent"], True))
-        if absent := len(self.absent):
-            parts.append(f"{counted(absent, 'run')} failed or missing")
+        failed = sum(absence.reason is not None for absence in self.absent)
+        parts += [f"{counted(failed, 'run')} failed"] if failed else []
+        parts += [f"{counted(missing, 'run')} missing"] if (missing := len(self.absent) - failed) else []
         return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
 
 

@@ -1,5 +1,6 @@
 """What is compared: records that differ by encoding and seed alone, their estimates and where they come from."""
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -9,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
+from pebench.costs import TOLERANCE
 from pebench.errors import UserError
 from pebench.records import Record
 from pebench.results.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
@@ -20,9 +22,6 @@ REGIME_TEXT = {
     "FLOPs": "FLOPs (the same cost of a training step within 1 %, by the width of the feed-forward layers)",
 }
 """What the rows of a table have in common, in words."""
-
-TOLERANCE = 0.01
-"""How far apart the rows of a matched table may be, as a share."""
 
 
 @dataclass(frozen=True)
@@ -150,9 +149,15 @@ class Table:
         return [record for row in self.rows for record in row.records]
 
     @cached_property
+    def selecting(self) -> list[Record]:
+        """Every record of a run that selected settings."""
+        return [record for trial in self.trials for record in trial.records]
+
+    @cached_property
     def origins(self) -> list[Record]:
-        """One of the records for each protocol, data and environment, which very many runs share."""
-        return list({(r.protocol, id(r.dataset), id(r.environment)): r for r in self.records}.values())
+        """One of all records for each stage, protocol, data and environment, which very many runs share."""
+        every = itertools.chain(self.records, self.selecting)
+        return list({(r.config.stage, r.protocol, id(r.dataset), id(r.environment)): r for r in every}.values())
 
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
@@ -161,12 +166,11 @@ class Table:
     @property
     def wall_time_s(self) -> float:
         """What all runs took together, selection included, in seconds."""
-        every = [*self.records, *(record for trial in self.trials for record in trial.records)]
-        return math.fsum(record.duration_s or 0.0 for record in every)
+        return math.fsum(record.duration_s or 0.0 for record in itertools.chain(self.records, self.selecting))
 
     @property
     def config(self) -> RunConfig:
-        """The configuration, but for encoding and seed."""
+        """Of the first row: encoding, seed, and what is selected or matched may differ in others."""
         return self.rows[0].config
 
     @property
@@ -186,7 +190,7 @@ class Table:
     def grid(self) -> dict[str, list[Any]]:
         """The values that each selected setting was selected from, as far as their runs are known."""
         names = self.config.selected if self.trials else ()
-        return {name: sorted({trial.values[name] for trial in self.trials}, key=_place) for name in names}
+        return {name: sorted({trial.values[name] for trial in self.trials}, key=sort_key) for name in names}
 
     @property
     def unmatched(self) -> list[str]:
@@ -210,7 +214,7 @@ class Table:
         return (self.config.task, self.config.tier, ours) == (config.task, config.tier, other)
 
 
-def _place(value: Any) -> tuple[bool, Any]:
+def sort_key(value: Any) -> tuple[bool, Any]:
     """Where a setting's value sorts: None, the default, first."""
     return value is not None, value
 
@@ -286,7 +290,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
         known = [score for score in scores if score is not None]
         mean = fmean(known) if len(known) == len(seeds) else None
         trials.append(Trial(name, json.loads(text), tuple(runs), mean))
-    return tuple(sorted(trials, key=lambda trial: (trial.label, [*map(_place, trial.values.values())])))
+    return tuple(sorted(trials, key=lambda trial: (trial.label, [*map(sort_key, trial.values.values())])))
 
 
 def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], reference: str) -> Table:

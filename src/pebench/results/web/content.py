@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pebench.results import figures, grids, report
-from pebench.results.origin import commands, warnings
+from pebench.results.origin import command, warnings
 from pebench.results.page import Page, absence_lines
 from pebench.results.tables import Table
 from pebench.results.web.inline import inline
@@ -122,7 +122,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
         "absences": absence_lines(page.absences(table)),
-        "commands": commands(table),
+        "command": command(table),
         "facts": {name: prose(text) for name, text in report.table_facts(table).items()},
     }
 
