@@ -269,8 +269,8 @@ def table_facts(table: Table) -> dict[str, str]:
     }  # fmt: skip
     budget = {
         "batch_size": f"{table.task.unit} in a step {train.batch_size}", "max_steps": f"steps {train.max_steps:,}",
-        "warmup": f"warm-up {100 * train.warmup:g} % of them", "learning_rate": f"learning rate {train.learning_rate:g}",
-        "weight_decay": f"weight decay {train.weight_decay:g}", "clip": f"gradients clipped at {train.clip:g}",
+        "warmup": f"warm-up {100 * train.warmup:g} % of them", "clip": f"gradients clipped at {train.clip:g}",
+        "weight_decay": f"weight decay {train.weight_decay:g}", "learning_rate": f"learning rate {train.learning_rate:g}",
     }  # fmt: skip
     return {
         "Matched by": REGIME_TEXT[config.regime],
