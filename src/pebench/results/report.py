@@ -270,7 +270,8 @@ def table_facts(table: Table) -> dict[str, str]:
     budget = {
         "batch_size": f"{table.task.unit} in a step {train.batch_size}", "max_steps": f"steps {train.max_steps:,}",
         "warmup": f"warm-up {100 * train.warmup:g} % of them", "clip": f"gradients clipped at {train.clip:g}",
-        "weight_decay": f"weight decay {train.weight_decay:g}", "learning_rate": f"learning rate {train.learning_rate:g}",
+        "weight_decay": f"weight decay {train.weight_decay:g}",
+        "learning_rate": f"learning rate {train.learning_rate:g}",
     }  # fmt: skip
     return {
         "Matched by": REGIME_TEXT[config.regime],
