@@ -340,10 +340,26 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     assert grid["Δ to add (points), num_layers 1"][2].split()[0] == "+1.00"
     assert "## vit-digits by model.num_layers" in markdown(made)
     files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
-    assert {"vit-digits-by-num_layers.svg", "vit-digits-by-num_layers.png"} <= files
+    assert {"vit-digits-by-num_layers-0.2.svg", "vit-digits-by-num_layers-0.2.png"} <= files
     axes = along.draw(series).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
+
+
+def test_a_finding_tells_the_tables_of_a_task_apart() -> None:
+    records = [
+        replace(r, metrics={**r.metrics, "test/accuracy": r.metrics["test/accuracy"] - 0.2})
+        if (r.config.encoding, r.config.model.num_layers) == ("rope", 4) else r
+        for r in by_depth()
+    ]  # fmt: skip
+    finding = page(records, DEPTHS).finding
+    assert "vit-digits (model.num_layers=1): rope" in finding.partition("worse")[0]
+    assert "vit-digits (model.num_layers=4): " in finding.partition("worse")[2]
+
+
+def test_metrics_of_different_protocols_are_not_along_one_setting() -> None:
+    records = [replace(r, protocol="0.1") if r.config.model.num_layers == 4 else r for r in by_depth()]
+    assert not page(records, DEPTHS).series
 
 
 def test_what_lacks_at_a_value_is_told() -> None:

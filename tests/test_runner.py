@@ -18,9 +18,10 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench import __version__
-from pebench.callbacks import DivergedError, FiniteLoss, Stopwatch
+from pebench import __version__, environment
+from pebench.callbacks import Curve, DivergedError, FiniteLoss, Stopwatch
 from pebench.config import Options, RunConfig
+from pebench.costs import cost
 from pebench.data import datamodule_of
 from pebench.data.images import Images
 from pebench.models.transformer import Transformer
@@ -286,6 +287,67 @@ def test_encodings_see_the_same_batches_and_drop_the_same_channels(
         first = first or list(seen)
         assert len(seen) > 8
         assert all(torch.equal(a, b) for a, b in zip(seen, first, strict=True)), name
+
+
+@pytest.mark.parametrize("encoding", ["add", "concat", "learned", "none", "rope"])
+def test_a_bag_of_embeddings_trains(encoding: str, tmp_path: Path) -> None:
+    config = configure("text-order", encoding, 0, "smoke", {"model.num_layers": 0})
+    assert run(config, options(tmp_path)).parameters["total"] == cost(config).parameters
+
+
+def test_memory_is_that_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    peak = [1.0]
+    monkeypatch.setattr("pebench.environment.peak_memory_gib", lambda device: peak[0])
+    monkeypatch.setattr("pebench.runner.measure_beyond", lambda *_: peak.append(peak.pop() + 1) or {})
+    assert run(smoke(), options(tmp_path)).peak_memory_gib == 1.0
+
+
+@pytest.mark.skipif(environment.commit() is None, reason="needs a checkout")
+def test_the_commit_is_that_of_the_code_that_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = ["before"]
+    monkeypatch.setattr("pebench.environment._git", lambda root, what, *_: head[0] if what == "rev-parse" else "")
+    environment.commit.cache_clear()
+    record = run(smoke(), options(tmp_path), lambda step, metrics: head.__setitem__(0, "after"))
+    environment.commit.cache_clear()
+    assert record.environment["commit"] == "before"
+
+
+def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / smoke().directory
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text('{"of": "a newer pebench"}')
+    run(smoke(), options(tmp_path))
+    assert [path.read_text() for path in folder.glob("unreadable-*")] == ['{"of": "a newer pebench"}']
+
+
+def test_weights_of_another_attempt_are_not_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebench.runner.chosen_metrics", lambda *_: {"best_step": 1})
+    with pytest.raises(RuntimeError, match=r"best\.ckpt holds step 2, expected 1: another process"):
+        run(smoke(), options(tmp_path))
+
+
+def test_a_huge_loss_has_a_perplexity_that_json_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = smoke("lm-grammar")
+    module, logged = build(config, datamodule_of(config)), {}
+    monkeypatch.setattr(module, "log", lambda name, value: logged.__setitem__(name, float(value)))
+    for name in module.metrics:
+        module.metric(name).update(torch.tensor(100.0))
+    module._log_metrics("val")
+    assert 1e38 < logged["val/perplexity"] < math.inf
+
+
+def test_a_validation_that_is_no_number_is_a_divergence() -> None:
+    trainer = SimpleNamespace(callback_metrics={"val/loss": torch.tensor(math.inf)}, global_step=3)
+    with pytest.raises(DivergedError, match="at step 3"):
+        Curve(lambda *_: None).on_validation_end(trainer, None)
+
+
+@pytest.mark.parametrize(("scaler", "fused"), [(None, True), (object(), False)])
+def test_gradients_that_are_scaled_are_unscaled_before_they_are_clipped(scaler: object, fused: bool) -> None:
+    module = build(smoke(), datamodule_of(smoke()))
+    plugin = SimpleNamespace(scaler=scaler)
+    module._trainer = SimpleNamespace(precision_plugin=plugin, estimated_stepping_batches=3)
+    assert module.configure_optimizers()["optimizer"].defaults["fused"] is fused
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

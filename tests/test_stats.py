@@ -56,8 +56,8 @@ def test_no_common_seed_gives_no_difference_and_one_gives_no_test() -> None:
     assert paired_difference({0: 3.0}, {0: 1.0}) == Difference(2.0, None, 1, None)
 
 
-@pytest.mark.parametrize(("n", "shift", "p"), [(2, 0.01, 1.0), (3, 0.01, 0.0), (5, 0.0, 1.0)])
-def test_equal_differences_count_from_three_seeds_on(n: int, shift: float, p: float) -> None:
+@pytest.mark.parametrize(("n", "shift", "p"), [(2, 0.01, 1.0), (7, 0.01, 1.0), (8, 0.01, 0.0), (8, 0.0, 1.0)])
+def test_equal_differences_count_from_eight_seeds_on(n: int, shift: float, p: float) -> None:
     reference = {seed: 0.9 + 0.0123 * seed for seed in range(n)}
     assert paired_difference({seed: x + shift for seed, x in reference.items()}, reference).p_value == p
 

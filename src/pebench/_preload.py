@@ -1,6 +1,7 @@
 """Imported once by the process that runs are forked from, so that each of them starts at once."""
 
 import contextlib
+import importlib
 import os
 import threading
 
@@ -20,7 +21,10 @@ _watcher.start()
 with contextlib.suppress(Exception), no_search_for_garbage():  # whatever is wrong, the run itself will say
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
-    import pebench.data.text
-    import pebench.runner  # noqa: F401
+    from pebench import environment, registry
+
+    environment.commit()  # of what is imported here, whatever the checkout has when a run ends
+    for card in registry.encoding_cards().values():
+        importlib.import_module(card.module)
 _imported.set()
 _watcher.join()  # a process is forked from one thread alone

@@ -1,5 +1,6 @@
 """What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -59,8 +60,14 @@ class Curve(Callback):
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Keep a point."""
+        """Keep a point.
+
+        Raises:
+            DivergedError: If a metric is not finite.
+        """
         metrics = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
+        if not all(map(math.isfinite, metrics.values())):
+            raise DivergedError(f"validation gives {metrics} at step {trainer.global_step}")
         trained = {} if self.train_loss is None else {"train/loss": self.train_loss}
         self.points.append({"step": trainer.global_step, **trained, **metrics})
         self.on_progress(trainer.global_step, self.points[-1])

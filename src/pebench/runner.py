@@ -4,6 +4,7 @@ import importlib
 import logging
 import os
 import shutil
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -89,6 +90,7 @@ def run(
         ValueError: If the encoding does not fit the model.
     """
     started = datetime.now(UTC)
+    environment.commit()  # kept: the checkout may have another one when the run ends
     if options.threads:
         torch.set_num_threads(options.threads)
     if config.train.batch_size % options.devices:
@@ -110,9 +112,11 @@ def run(
     trainer = make_trainer(config, options, logger, callbacks)
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
+    device = trainer.strategy.root_device
+    memory = environment.peak_memory_gib(device)  # of training: tests at other sizes are not the same for all rows
+    check_best(best.best_model_path, chosen_metrics(config, {}, curve.points)["best_step"])
     if config.stage == "test":  # a run that selects a setting never sees the test split
         trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
-    device = trainer.strategy.root_device
     metrics = chosen_metrics(config, trainer.callback_metrics, curve.points)
     if config.stage == "test":
         metrics |= measure_beyond(trainer, module, data, find_task(config.task).beyond, stop)
@@ -123,7 +127,7 @@ def run(
         parameters={"encoding": count(module.trunk.encoding), "total": count(module)},
         flops_per_sample=flops,
         throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
-        peak_memory_gib=environment.peak_memory_gib(device),
+        peak_memory_gib=memory,
         duration_s=stopwatch.wall,
         dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
         environment=environment.describe(
@@ -135,8 +139,8 @@ def run(
     )
     if trainer.is_global_zero:
         log_outcome(logger, record, module.trunk.encoding)
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         write_record(record, options.out)
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return record
 
 
@@ -159,12 +163,25 @@ def resumable_step(checkpoint: Path) -> int:
 def clear(folder: Path, step: int) -> None:
     """Remove what an earlier attempt left in its folder, but for what this one resumes from."""
     folder.mkdir(parents=True, exist_ok=True)
-    leftovers = [*folder.glob(FILE_NAME), *folder.glob(".record-*")]
+    leftovers = [*folder.glob(".record-*")]
+    for record in folder.glob(FILE_NAME):  # of a newer pebench, or damaged: it cannot be read here
+        record.replace(folder / f"unreadable-{time.time_ns()}.json")
     if not step:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         leftovers += folder.glob("events.out.tfevents.*")
     for leftover in leftovers:
         leftover.unlink()
+
+
+def check_best(checkpoint: str, step: float) -> None:
+    """Refuse weights that this run did not write: two processes may be at one run where neither sees the other.
+
+    Raises:
+        RuntimeError: If they are of another step.
+    """
+    found = torch.load(checkpoint, weights_only=True, mmap=True)["global_step"]
+    if found != step:
+        raise RuntimeError(f"{checkpoint} holds step {found}, expected {step}: another process was at this run")
 
 
 def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:

@@ -17,7 +17,7 @@ from pebench.errors import UserError
 PROBE_S = 3.0
 """How long to wait for the network before saying that there is none, in seconds."""
 
-PREPARATION = 5
+PREPARATION = 6
 """Raised when the way from source to tensors changes, so that older prepared files are not used."""
 
 

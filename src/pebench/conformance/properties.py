@@ -614,7 +614,9 @@ def _memory(bench: Bench) -> None:
 def _kept(module: nn.Module) -> int:
     """Bytes of all tensors that modules hold, wherever they hide them, and entries of their collections."""
     seen: dict[int, int] = {}
-    stack: list[Any] = [vars(part) for part in module.modules()] + [vars(type(part)) for part in module.modules()]
+    classes = {base for part in module.modules() for base in type(part).__mro__} - set(nn.Module.__mro__)
+    stack: list[Any] = [vars(part) for part in module.modules()] + [dict(vars(cls)) for cls in classes]
+    kept = [*stack]  # whose ids are not given away meanwhile
     while stack:
         item = stack.pop()
         if isinstance(item, Tensor):
@@ -622,6 +624,7 @@ def _kept(module: nn.Module) -> int:
         elif id(item) not in seen and isinstance(item, dict | list | tuple | set):
             seen[id(item)] = 8 * len(item)
             stack += item.values() if hasattr(item, "values") else item
+    del kept
     return sum(seen.values())
 
 

@@ -1,6 +1,7 @@
 """Texts with a label: IMDB, SST-2 and AG News of the hub, and rhyme schemes made here."""
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,11 +87,15 @@ class HubTexts(LabelledTexts):
         """The texts without what is not text."""
         return list(texts)
 
+    def split_train(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Indices of the source's training texts that train, and of those that validate."""
+        return every_tenth(len(texts))
+
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
         data = self.load()
         train, test = data["train"], data[self.test_split]
-        kept, held_out = every_tenth(len(train))
+        kept, held_out = self.split_train(list(train[self.text_column]))
         rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
         texts = {name: self.clean(list(part[self.text_column])) for name, part in rows.items()}
         tokenizer = train_words(texts["train"], self.vocab_size)
@@ -154,6 +159,26 @@ class SST2(HubTexts):
 
     title, source = "sst2", sources.SST2
     text_column, test_split = "sentence", "validation"
+
+    def split_train(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Every tenth sentence validates, with its phrases: the source has both, and what is in one is in the other.
+
+        A text belongs to the longest one that contains it. Sentences are dealt out from the longest on, so that
+        both splits have as long ones.
+        """
+        sentence_of: dict[str, int] = {}
+        sentences, found = 0, [0] * len(texts)
+        for index in sorted(range(len(texts)), key=lambda index: (-len(texts[index].split()), index)):
+            words = texts[index].split()
+            text = " ".join(words)
+            if text not in sentence_of:
+                for start, end in itertools.combinations(range(len(words) + 1), 2):
+                    sentence_of.setdefault(" ".join(words[start:end]), sentences)
+                sentence_of.setdefault(text, sentences)  # which may be empty
+                sentences += 1
+            found[index] = sentence_of[text]
+        held_out = torch.tensor(found) % 10 == 9
+        return (~held_out).nonzero().flatten(), held_out.nonzero().flatten()
 
 
 class AGNews(HubTexts):

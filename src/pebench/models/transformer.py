@@ -174,7 +174,7 @@ class Transformer(nn.Module):
     def __init__(self, encoding: PositionalEncoding, d_ff: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
         spec = encoding.spec
-        gain = (2 * spec.num_layers) ** -0.5  # keeps the residual stream's scale over depth, as GPT-2 does
+        gain = (2 * max(1, spec.num_layers)) ** -0.5  # keeps the residual stream's scale over depth, as GPT-2 does
         self.encoding, self.d_model = encoding, encoding.model_width
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(

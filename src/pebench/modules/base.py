@@ -133,7 +133,8 @@ class SequenceModule(lightning.LightningModule):
         for name, parameter in self.named_parameters():
             (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
         groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=True)
+        scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=not scaled)
         total = int(self.trainer.estimated_stepping_batches)
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, total, self.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
@@ -141,7 +142,10 @@ class SequenceModule(lightning.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
     ) -> None:
-        """Clip by norm, as Lightning would; it refuses a fused optimizer in 16 bit, though bfloat16 scales nothing."""
+        """Clip by norm, as Lightning would; it refuses a fused optimizer in 16 bit, though bfloat16 scales nothing.
+
+        Where float16 does scale, `configure_optimizers` fuses nothing, and gradients come here as they are.
+        """
         if gradient_clip_val:
             weights = [weight for group in optimizer.param_groups for weight in group["params"]]
             nn.utils.clip_grad_norm_(weights, gradient_clip_val)

@@ -70,5 +70,6 @@ class LanguageModel(SequenceModule):
             self.metric(f"{stage}/bits_per_byte").update(loss * tokens / size / math.log(2), weight=size)
 
     def _log_metrics(self, stage: str) -> None:
-        self.log(f"{stage}/perplexity", self.metric(f"{stage}/loss").compute().exp())
+        perplexity = self.metric(f"{stage}/loss").compute().exp()
+        self.log(f"{stage}/perplexity", perplexity.clamp(max=torch.finfo(perplexity.dtype).max))  # JSON has no infinity
         super()._log_metrics(stage)

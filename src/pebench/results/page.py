@@ -91,6 +91,11 @@ class Series:
         return next(iter(self.tables.values())).task
 
     @property
+    def protocol(self) -> str:
+        """Of all the tables."""
+        return next(iter(self.tables.values())).protocol
+
+    @property
     def reference(self) -> str:
         """Of all the tables."""
         return next(iter(self.tables.values())).reference
@@ -248,9 +253,9 @@ class Page:
         if not self.suite or len(self.suite.vary) != 1:
             return []
         (setting,) = self.suite.vary
-        found: dict[str, dict[Any, Table]] = {}
+        found: dict[tuple[str, str], dict[Any, Table]] = {}
         for table in filter(self.of_suite, self.tables):
-            found.setdefault(table.task.name, {})[table.config.values_of([setting])[setting]] = table
+            found.setdefault((table.task.name, table.protocol), {})[table.config.values_of([setting])[setting]] = table
         ordered = [{value: tables[value] for value in sorted(tables, key=sort_key)} for tables in found.values()]
         return [Series(setting, tables) for tables in ordered if len(tables) > 1]
 
@@ -269,9 +274,10 @@ class Page:
                 if row.verdict is None:
                     continue
                 kind = row.verdict.partition(" at ")[0].partition(" with ")[0]
-                words.setdefault(kind, {}).setdefault(table.task.name, []).append(row.label)
+                where = self._named(table.config)
+                words.setdefault(kind, {}).setdefault(where, []).append(row.label)
                 if row.label in equivalent and equivalent[row.label].holds:
-                    words.setdefault("equivalent", {}).setdefault(table.task.name, []).append(row.label)
+                    words.setdefault("equivalent", {}).setdefault(where, []).append(row.label)
         kinds = ("better", "worse", "not separable", "no test")
         total = sum(len(names) for kind in kinds for names in words.get(kind, {}).values())
         if not total:

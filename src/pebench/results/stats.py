@@ -91,8 +91,8 @@ def paired_difference(values: Mapping[int, float], reference: Mapping[int, float
 def _p_value(differences: Sequence[float]) -> float | None:
     """Two-sided p-value of a mean of zero, by the t-test; ``None`` for fewer than two differences.
 
-    Equal differences make t infinite or undefined. Two equal ones may be a coincidence of a small test
-    set, whose metric takes few values, so they show nothing (p = 1); from three on they count as p = 0.
+    Equal differences make t infinite or undefined. Fewer than `MIN_PAIRS` may be a coincidence of a small test
+    set, whose metric takes few values, so they show nothing (p = 1); as many count as p = 0.
     """
     from scipy.special import stdtr  # 0.3 s: not needed to list or to run
 
@@ -100,7 +100,7 @@ def _p_value(differences: Sequence[float]) -> float | None:
         return None
     mean, error = fmean(differences), _standard_error(differences)
     if error <= 1e-9 * max(1.0, abs(mean)):  # equal but for rounding
-        return 0.0 if abs(mean) > 1e-9 and len(differences) > 2 else 1.0
+        return 0.0 if abs(mean) > 1e-9 and len(differences) >= MIN_PAIRS else 1.0
     return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
 
 

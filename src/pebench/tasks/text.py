@@ -53,7 +53,10 @@ TASKS = (
         data="pebench.data.text:SST2",
         num_classes=2,
         source=sources.SST2,
-        splits="validation is every tenth training example; test is the published validation split (no test labels)",
+        splits=(
+            "validation is every tenth sentence of the training split, with its phrases; test is the published "
+            "validation split (no test labels)"
+        ),
         cite=("socher2013recursive", "wang2019glue"),
         budgets=_short_texts(max_len=64),
     ),

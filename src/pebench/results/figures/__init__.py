@@ -97,7 +97,7 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
 
 def series_name(series: "Series") -> str:
     """The name of the picture of a metric along a setting."""
-    return f"{series.task.name}-by-{series.setting.partition('.')[2]}"
+    return f"{series.task.name}-by-{series.setting.partition('.')[2]}-{series.protocol}"
 
 
 def of_series(series: "Series") -> Picture | None:
