@@ -12,6 +12,8 @@ from scipy import stats as scipy_stats
 from pebench.records import Record
 from pebench.results import across, resampling
 from pebench.results.across import Interval, Standing, Summary, critical_difference, groups, summarise
+from pebench.results.grids import standings
+from pebench.results.report import across_facts
 from pebench.results.tables import build_tables
 from pebench.tasks import configure
 
@@ -226,3 +228,12 @@ def test_groups_are_as_large_as_can_be() -> None:
     assert groups({"a": 1.0, "b": 1.5, "c": 1.9, "d": 5.0}, 1.0) == (("a", "b", "c"),)
     assert groups({"b": 1.0, "a": 1.0}, 0.5) == (("a", "b"),)
     assert groups({"a": 1.0, "b": 2.0}, 1.0) == ()
+
+
+def test_one_seed_of_a_task_has_nothing_to_draw_again() -> None:
+    found = summary(SMALL[:1], SMALL[4:5], SMALL[8:])
+    row = standing(found, "rope")
+    assert row.improvement is not None
+    assert [(value.low, value.high) for value in (row.iqm, row.rank, row.improvement)] == [(None, None)] * 3
+    assert not [cell for cells in standings(found).values() for cell in cells if "[" in cell]
+    assert "With 1 seed of a task these intervals are too narrow" in "\n".join(across_facts(found))

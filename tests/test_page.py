@@ -346,6 +346,15 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
 
 
+def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:
+    records = [replace(r, environment={"commit": str(r.config.encoding)}) for r in runs()]
+    made = page([r for r in records if (r.config.encoding, r.config.seed) != ("rope", 1)], SUITE)
+    warned = "Rows were not measured with the same code."
+    assert all(warned in write(made) for write in (markdown, latex, to_csv, to_json))
+    table = json.loads(to_json(made))["tables"][0]
+    assert [row["missing"] for row in table["rows"] if row["encoding"] == "rope"][0][:1] == [1]
+
+
 def test_a_finding_tells_the_tables_of_a_task_apart() -> None:
     records = [
         replace(r, metrics={**r.metrics, "test/accuracy": r.metrics["test/accuracy"] - 0.2})

@@ -152,6 +152,17 @@ def test_a_row_has_the_tested_seeds_alone() -> None:
     assert str(SELECTION_SEED) not in table["command"]
 
 
+def test_a_selecting_run_that_failed_is_absent_but_not_one_that_diverged() -> None:
+    lost = {"kind": "out of memory", "reason": "out of memory", "log": ""}
+    records = tuned(lambda config: None if config.train.learning_rate == 0.1 else loss(config))
+    assert Page.of(records).absent == []
+    changed = [replace(r, error=lost) if not r.ok and r.config.encoding == "rope" else r for r in records]
+    (absence,) = Page.of(changed).absent
+    assert (absence.label, absence.reason) == ("rope (train.learning_rate=0.1, selecting)", "out of memory")
+    assert "Failed: rope (train.learning_rate=0.1, selecting) seed 1000000: `out of memory`" in markdown(changed)
+    assert json.loads(to_json(changed))["absent"][0]["reason"] == "out of memory"
+
+
 def test_a_csv_has_a_line_for_every_tested_row() -> None:
     rows = list(csv.DictReader(io.StringIO(to_csv(tuned()))))
     assert [(row["encoding"], row["n"], json.loads(row["own_settings"])) for row in rows] == [

@@ -84,6 +84,11 @@ class Record:
         return not self.ok and (self.error or {}).get("kind") == "diverged"
 
     @property
+    def reason(self) -> str:
+        """Why the run failed, in one line."""
+        return " ".join((self.error or {}).get("reason", "no reason recorded").split())
+
+    @property
     def identity(self) -> tuple[str, str]:
         """What two records of the same run share: protocol and key."""
         return self.protocol, self.config.key

@@ -27,11 +27,11 @@ MIN_TASKS = 5
 
 
 class Interval(NamedTuple):
-    """A figure of all runs, and the middle 95 % of what resampled runs give."""
+    """A figure of all runs, and the middle 95 % of what resampled runs give: nothing where a task has one seed."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -132,11 +132,12 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
     replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
     drawn = [np.concatenate(parts) for parts in zip(*resampled(scores, reference, replicates), strict=True)]
     limits = [np.quantile(values, [ALPHA / 2, 1 - ALPHA / 2], axis=0) for values in drawn]
+    alone = min(map(len, seeds)) < 2  # there is nothing else to draw
     together = np.concatenate(scores, axis=1)
     rows = []
     for place, label in enumerate(labels):
         iqm, rank, improvement = (
-            Interval(*(float(x) for x in (figure[0, place], low[place], high[place])))
+            Interval(float(figure[0, place]), *((None, None) if alone else (float(low[place]), float(high[place]))))
             for figure, (low, high) in zip(whole, limits, strict=True)
         )
         known = finished[place]

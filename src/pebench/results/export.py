@@ -19,6 +19,7 @@ from pebench.suites import Suite
 def _values(page: Page, table: Table) -> list[dict[str, Any]]:
     """The rows of a table as raw numbers."""
     equivalent = page.equivalences(table)
+    absent = [absence for absence in page.absences(table) if absence.reason is None]
     found = []
     for row in table.rows:
         mean, difference, small = row.estimate, row.difference, equivalent.get(row.label)
@@ -47,7 +48,7 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "throughput_unit": f"{table.task.unit}/s",
             "values": {str(seed): value for seed, value in row.values.items()},
             "failed": {str(seed): reason for seed, reason in row.failed.items()},
-            "missing": list(row.missing),
+            "missing": [absence.seed for absence in absent if absence.label == row.label],
         })  # fmt: skip
     return found
 
@@ -121,7 +122,8 @@ def _suite(suite: Suite) -> dict[str, Any]:
 
 def to_csv(page: Page) -> str:
     """One line per encoding and table, with raw numbers."""
-    rows = [_head(table) | values for table in page.tables for values in _values(page, table)]
+    heads = ((table, _head(table) | {"warnings": warnings(table)}) for table in page.tables)
+    rows = [head | values for table, head in heads for values in _values(page, table)]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -151,7 +153,8 @@ def to_json(page: Page) -> str:
         for table in page.tables
     ]
     across = [_summary(group, summary) for group, summary in page.summaries if summary]
-    head = {"suite": page.suite and _suite(page.suite), "finding": page.finding}
+    absent = list(map(asdict, page.absent))
+    head = {"suite": page.suite and _suite(page.suite), "finding": page.finding, "absent": absent}
     checked = [
         {"rule": gate.rule, "table": page.tables.index(gate.table), "holds": gate.holds, "found": gate.found}
         for gate in gates(page)

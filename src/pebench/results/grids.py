@@ -196,6 +196,8 @@ def _improvement(row: Standing, reference: str) -> str:
 
 def _limits(value: Interval, digits: int) -> str:
     """``0.81 [0.74, 0.90]``."""
+    if value.low is None:
+        return f"{value.mean:.{digits}f}"
     return f"{value.mean:.{digits}f} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
 
 

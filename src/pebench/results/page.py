@@ -180,6 +180,10 @@ class Page:
         task = table.task.name
         for row in table.rows:
             yield from (Absence(task, row.label, seed, reason) for seed, reason in row.failed.items())
+        for record in table.selecting:
+            if not record.ok and not record.diverged:  # a value at which training diverges has been tried
+                values = ", ".join(assignments(record.config.values_of(record.config.selected)))
+                yield Absence(task, f"{record.config.label} ({values}, selecting)", record.config.seed, record.reason)
         for row in table.rows:
             seen = row.values.keys() | row.failed.keys()
             expected = {*row.missing, *(self.seeds if self._plans(table, row.label) else ())}

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
+from pebench.config import PROTOCOL_VERSION
 from pebench.references import cited
 from pebench.results import figures
 from pebench.results.across import MIN_TASKS, Summary
@@ -215,6 +216,11 @@ def across_facts(summary: Summary | None) -> list[str]:
         return ["No figures: they need two encodings that have runs of every task at a common seed."]
     seeds = ", ".join(f"{task} ({count})" for task, count in summary.tasks.items())
     facts = [f"Tasks and seeds: {seeds}. Intervals from {summary.replicates:,} resamples.", _apart(summary)]
+    if (fewest := min(summary.tasks.values())) < MIN_PAIRS:
+        facts.append(
+            f"With {counted(fewest, 'seed')} of a task these intervals are too narrow: of a mean of three seeds they "
+            "hold three times of four, not 95 %; one seed has none."
+        )
     facts += [f"Left out: {name}, which has no runs of {', '.join(tasks)}." for name, tasks in summary.lacking.items()]
     if summary.unpaired:
         facts.append(f"Left out: {counted(summary.unpaired, 'run')} at seeds that another encoding lacks.")
@@ -273,6 +279,7 @@ def table_facts(table: Table) -> dict[str, str]:
         "weight_decay": f"weight decay {train.weight_decay:g}",
         "learning_rate": f"learning rate {train.learning_rate:g}",
     }  # fmt: skip
+    today = "" if table.protocol == PROTOCOL_VERSION else f" (as protocol {PROTOCOL_VERSION} splits)"
     return {
         "Matched by": REGIME_TEXT[config.regime],
         "Model": ", ".join(text for name, text in shape.items() if f"model.{name}" not in config.selected),
@@ -281,7 +288,7 @@ def table_facts(table: Table) -> dict[str, str]:
             text for name, text in given.items() if getattr(data, name) and f"data.{name}" not in config.selected
         ),
         "Weights chosen by": f"{BEST[table.task.select[1]]} {table.task.select[0]}",
-        "Splits": table.task.splits,
+        "Splits": table.task.splits + today,
         "Data": f"SHA-256 {prints} ({found['sizes']})",
         "Versions": versions,
         **({"Plug-ins": found["plug-ins"]} if "plug-ins" in found else {}),
@@ -298,7 +305,7 @@ def _absences(page: Page) -> str:
             parts.append(f"### {title(table)}\n\n{_bullets(absent)}")
     if tasks := dict.fromkeys(absence.task for absence in page.without_table):
         parts.append(f"No records at all: {', '.join(tasks)}.")
-    count = sum(len(table.records) for table in page.tables)
+    count = sum(len(table.records) + len(table.selecting) for table in page.tables)
     return "\n\n".join(parts) or f"None: every run finished ({count:,})."
 
 

@@ -309,7 +309,7 @@ def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], refer
 def _failure(record: Record, task: Task) -> str | None:
     """Why a run has no value, in one line; ``None`` if it has one."""
     if not record.ok:
-        return " ".join((record.error or {}).get("reason", "no reason recorded").split())
+        return record.reason
     value = record.metrics.get(f"test/{task.metric}")
     if value is None:
         return f"no test/{task.metric} recorded"

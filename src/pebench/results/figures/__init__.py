@@ -121,7 +121,8 @@ def of_summary(summary: "Summary", name: str) -> Picture | None:
     from pebench.results.figures import ranks, style
 
     figure = style.laid_out(ranks.draw, summary) if len(summary.rows) <= MOST_ROWS else None
-    return Picture(name, name, "Average ranks", ranks.CAPTION, figure) if figure else None
+    caption = ranks.CAPTION + (ranks.UNTESTED if summary.critical_difference is None else ranks.APART)
+    return Picture(name, name, "Average ranks", caption, figure) if figure else None
 
 
 @functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it

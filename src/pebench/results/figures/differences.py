@@ -5,7 +5,7 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pebench.results.figures.style import INK, by_row, marks, scale
+from pebench.results.figures.style import INK, PAPER, by_row, marks, scale
 from pebench.results.grids import difference_unit
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
@@ -35,7 +35,8 @@ def draw(table: Table) -> Figure | None:
         tested = row.p_adjusted is not None and row.p_adjusted < ALPHA
         axes.errorbar(
             factor * row.difference.mean, place, xerr=factor * (row.difference.half_width or 0),
-            **found[row.label].style() | {"fillstyle": "full" if tested else "none"}, capsize=2,
+            **found[row.label].style() | {"fillstyle": "full"} | ({} if tested else {"markerfacecolor": PAPER}),
+            capsize=2,
         )  # fmt: skip
     direction = "better →" if table.task.higher_is_better else "← better"
     axes.set_xlabel(f"Δ {difference_unit(table.task)} to {table.reference}   ({direction})")

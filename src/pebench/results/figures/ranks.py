@@ -5,10 +5,9 @@ from matplotlib.figure import Figure
 from pebench.results.across import Summary
 from pebench.results.figures.style import INK, by_row, marks
 
-CAPTION = (
-    "Average rank over tasks, 1 is best, with its 95 % bootstrap interval. CD: the critical difference (Nemenyi, 5 %); "
-    "those that share a bar on the right are not told apart by it."
-)
+CAPTION = "Average rank over tasks, 1 is best, with the middle 95 % of what resampled seeds give."
+APART = " CD: the critical difference (Nemenyi, 5 %); those that share a bar on the right are not told apart by it."
+UNTESTED = " Too few tasks to tell ranks apart."
 
 
 def draw(summary: Summary) -> Figure:
@@ -22,7 +21,8 @@ def draw(summary: Summary) -> Figure:
     found = marks(sorted(labels))
     for place, row in zip(places, summary.rows, strict=True):
         mean, low, high = row.rank
-        axes.errorbar(mean, place, xerr=[[mean - low], [high - mean]], **found[row.label].style(), capsize=2)
+        error = None if low is None or high is None else [[mean - low], [high - mean]]
+        axes.errorbar(mean, place, xerr=error, **found[row.label].style(), capsize=2)
     axes.set_xlabel("average rank   (← better)")
     for number, group in enumerate(summary.groups):
         ends = sorted(places[labels.index(label)] for label in group)
