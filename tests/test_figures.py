@@ -129,10 +129,7 @@ def test_differences_are_those_of_the_table_best_first() -> None:
     ]  # fmt: skip
     points = [container.lines[0] for container in axes.containers]
     assert [point.get_xdata()[0] for point in points] == pytest.approx([10.2, -2.0])
-    assert [point.get_markerfacecolor() == style.PAPER for point in points] == [
-        False,
-        True,
-    ]  # open, over its own error bar
+    assert [point.get_markerfacecolor() == style.PAPER for point in points] == [False, True]
     assert axes.get_xlabel() == "Δ points to add   (better →)"
 
 

@@ -352,7 +352,7 @@ def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:
     warned = "Rows were not measured with the same code."
     assert all(warned in write(made) for write in (markdown, latex, to_csv, to_json))
     table = json.loads(to_json(made))["tables"][0]
-    assert [row["missing"] for row in table["rows"] if row["encoding"] == "rope"][0][:1] == [1]
+    assert next(row["missing"] for row in table["rows"] if row["encoding"] == "rope")[:1] == [1]
 
 
 def test_a_finding_tells_the_tables_of_a_task_apart() -> None:

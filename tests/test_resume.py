@@ -60,6 +60,18 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
         assert shown(name, tmp_path / config.directory) == pytest.approx({p["step"]: p[name] for p in record.curve})
 
 
+def test_a_run_of_another_plug_in_begins_again(
+    undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InterruptedRunError):
+        run(DIGITS, options(tmp_path), stop=after(5))
+    monkeypatch.setattr("pebench.runner.described_plugins", lambda _: {"plugins": {"add": {"sha256": "changed"}}})
+    with pytest.warns(UserWarning, match=r"last\.ckpt is of other data or another plug-in; the run begins again"):
+        record = run(DIGITS, options(tmp_path))
+    assert record.curve == undisturbed[DIGITS.task].curve
+    assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
+
+
 def shown(tag: str, folder: Path) -> dict[int, float]:
     """The points that TensorBoard has of a run, by step; no step has two."""
     points = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload().Scalars(tag)

@@ -188,13 +188,18 @@ class Resumable(Checkpoint):
     Args:
         path: Of the checkpoint.
         stop: Says whether to stop.
+        made_of: Data and plug-ins of the run, kept with its state.
     """
 
     EVERY_S = 60.0
 
-    def __init__(self, path: Path, stop: Callable[[], bool]) -> None:
-        self.path, self.stop = path, stop
+    def __init__(self, path: Path, stop: Callable[[], bool], made_of: Mapping[str, Any]) -> None:
+        self.path, self.stop, self.made_of = path, stop, made_of
         self.saved = time.monotonic()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the run is made of, for a checkpoint."""
+        return {"made_of": dict(self.made_of)}
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int

@@ -98,16 +98,18 @@ def run(
     registry.adopt(options.folders, options.modules)
     folder = options.out / config.directory
     last = folder / "checkpoints" / "last.ckpt"
-    step = resumable_step(last)
-    if is_first_process():
-        clear(folder, step)
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
+    made_of = {"data": data.fingerprint, **described_plugins(module.trunk.encoding)}
+    step = resumable_step(last, made_of)
+    if is_first_process():
+        clear(folder, step)
     flops, learned_bias = probe(module, data)
     if config.train.compile:
         module.trunk.compile()
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
-    callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, Resumable(last, stop)]
+    resumable = Resumable(last, stop, made_of)
+    callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
     logger = RunLogger(folder, step)
     trainer = make_trainer(config, options, logger, callbacks)
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
@@ -149,12 +151,21 @@ def is_first_process() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
-def resumable_step(checkpoint: Path) -> int:
-    """The step that an earlier attempt can be resumed from; 0 if there is none, or it cannot be read."""
+def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -> int:
+    """The step that an earlier attempt can be resumed from; 0 if there is none, or it cannot be read.
+
+    Args:
+        checkpoint: That the earlier attempt left.
+        made_of: Data and plug-ins of this one, if they matter; a run of others is another run, and begins again.
+    """
     if not checkpoint.is_file():
         return 0
     try:
-        return int(torch.load(checkpoint, weights_only=True, mmap=True)["global_step"])
+        values = torch.load(checkpoint, weights_only=True, mmap=True)
+        if made_of and values["callbacks"].get("Resumable", {}).get("made_of", made_of) != made_of:
+            warnings.warn(f"{checkpoint} is of other data or another plug-in; the run begins again", stacklevel=2)
+            return 0
+        return int(values["global_step"])
     except Exception as error:  # torch raises many kinds for a damaged file
         warnings.warn(f"{checkpoint} is damaged ({error}); the run begins again", stacklevel=2)
         return 0
