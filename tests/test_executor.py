@@ -412,8 +412,13 @@ def test_the_sequential_executor_starts_no_other_process(
 @linux
 def test_a_server_that_nobody_waits_for_stops_importing(tmp_path: Path) -> None:
     finished = tmp_path / "finished"
-    server = f"import pebench._preload; open({str(finished)!r}, 'w')"
-    parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {server!r}]); time.sleep(2)"
+    begun = tmp_path / "begun"
+    server = f"open({str(begun)!r}, 'w'); import pebench._preload; open({str(finished)!r}, 'w')"
+    parent = (
+        f"import pathlib, subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {server!r}])\n"
+        f"while not pathlib.Path({str(begun)!r}).exists(): time.sleep(0.01)\n"
+        "time.sleep(1)"
+    )
     # the server inherits our pipe, so that its end is waited for
     subprocess.run([sys.executable, "-c", parent], capture_output=True, check=True)
     assert not finished.exists()

@@ -322,7 +322,7 @@ def test_a_mean_counts_what_is_valid():
 
 
 def optimizers(model: SequenceModule, steps: int = 100) -> dict:
-    trainer = SimpleNamespace(estimated_stepping_batches=steps)
+    trainer = SimpleNamespace(estimated_stepping_batches=steps, precision_plugin=None)
     model.trainer = trainer
     return model.configure_optimizers()
 
