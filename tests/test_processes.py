@@ -53,9 +53,10 @@ def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("last.ckpt")]
 
 
-def test_so_does_a_run_on_two_processes_that_was_interrupted(tmp_path: Path) -> None:
+def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     config = RUNS[0]
     alone = run(config, options(tmp_path / "one", 1))
+    run_on_devices(config, options(tmp_path / "whole", 2), quiet, lambda: False)
     stop = threading.Event()
 
     def tell(step: int, metrics: object) -> None:
@@ -67,7 +68,9 @@ def test_so_does_a_run_on_two_processes_that_was_interrupted(tmp_path: Path) -> 
     assert find_record(config, tmp_path / "halves") is None
     assert torch.load(next(tmp_path.rglob("last.ckpt")), weights_only=True)["global_step"] >= 10
     run_on_devices(config, options(tmp_path / "halves", 2), quiet, lambda: False)
-    check_same(alone, record_of(config, tmp_path / "halves"))
+    whole, halves = (record_of(config, tmp_path / name) for name in ("whole", "halves"))
+    check_same(alone, whole)
+    assert (halves.metrics, halves.curve) == (whole.metrics, whole.curve)
 
 
 def test_devices_must_divide_the_batch(tmp_path: Path) -> None:

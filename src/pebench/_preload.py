@@ -21,6 +21,8 @@ _watcher.start()
 with contextlib.suppress(Exception), no_search_for_garbage():  # whatever is wrong, the run itself will say
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
+    import pebench.data.text
+    import pebench.runner  # noqa: F401 - what every run needs
     from pebench import environment, registry
 
     environment.commit()  # of what is imported here, whatever the checkout has when a run ends

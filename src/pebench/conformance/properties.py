@@ -616,7 +616,6 @@ def _kept(module: nn.Module) -> int:
     seen: dict[int, int] = {}
     classes = {base for part in module.modules() for base in type(part).__mro__} - set(nn.Module.__mro__)
     stack: list[Any] = [vars(part) for part in module.modules()] + [dict(vars(cls)) for cls in classes]
-    kept = [*stack]  # whose ids are not given away meanwhile
     while stack:
         item = stack.pop()
         if isinstance(item, Tensor):
@@ -624,7 +623,6 @@ def _kept(module: nn.Module) -> int:
         elif id(item) not in seen and isinstance(item, dict | list | tuple | set):
             seen[id(item)] = 8 * len(item)
             stack += item.values() if hasattr(item, "values") else item
-    del kept
     return sum(seen.values())
 
 
