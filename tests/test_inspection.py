@@ -20,7 +20,7 @@ from pebench.cli import main
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.inspection import compare
 from pebench.leases import Holder, claim
-from pebench.planning import note_plan
+from pebench.planning import note_plan, states
 from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
 from pebench.results.page import Page
 from pebench.results.report import markdown
@@ -472,6 +472,48 @@ def test_a_merge_needs_a_target(tmp_path: Path, ask: Ask) -> None:
     answer = ask("merge", collected([run("add", 0)], tmp_path / "a.jsonl"))
     assert answer.code == 2
     assert "--records" in answer.error
+    assert "--out" in answer.error
+
+
+def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path, ask: Ask) -> None:
+    records = [*runs("add", {0: 0.5, 1: None}), selecting(1e-3, 0.5)]
+    path, out = collected(records, tmp_path / "all.jsonl"), tmp_path / "runs"
+    answer = ask("merge", path, "--out", out)
+    assert answer.code == 0
+    assert answer.text == f"3 runs laid out in {out}, where pebench run --out goes on from them\n"
+    assert read_records(out) == read_records(path)
+    assert states([record.config for record in (*records, run("none", 0))], out) == ["done", "failed", "done", "to do"]
+    assert ask("merge", path, "--out", out).text.startswith("0 runs laid out")
+
+
+def test_what_a_folder_holds_is_kept_and_completed(tmp_path: Path, ask: Ask) -> None:
+    out = write([run("add", 0, 0.5), run("add", 1, None), run("add", 2, 0.75)], tmp_path / "runs")
+    path = collected(runs("add", {0: None, 1: 0.25, 2: 0.25}), tmp_path / "all.jsonl")
+    answer = ask("merge", path, "--out", out)
+    assert answer.code == 2
+    assert "after what --out holds" in answer.error
+    assert read_records(out) == runs("add", {0: 0.5, 1: None, 2: 0.75})
+    answer = ask("merge", path, "--out", out, "--records", tmp_path / "new.jsonl", "--prefer-first")
+    assert answer.code == 0
+    assert answer.lines[0] == f"3 runs from 6 records written to {tmp_path / 'new.jsonl'}"
+    assert answer.lines[1].startswith("1 run laid out")
+    assert read_records(out) == read_records(tmp_path / "new.jsonl") == runs("add", {0: 0.5, 1: 0.25, 2: 0.75})
+
+
+def test_a_run_of_another_protocol_is_not_taken_for_one_of_this(tmp_path: Path, ask: Ask) -> None:
+    path = collected([run("add", 0, protocol="0.0"), run("add", 1)], tmp_path / "all.jsonl")
+    answer = ask("merge", path, "--out", tmp_path / "runs")
+    assert "1 run laid out" in answer.text
+    assert "left out: 1 of another protocol" in answer.text
+    assert read_records(tmp_path / "runs") == [run("add", 1)]
+
+
+def test_a_file_is_no_output_folder(tmp_path: Path, ask: Ask) -> None:
+    path = collected([run("add", 0)], tmp_path / "all.jsonl")
+    answer = ask("merge", path, "--out", path)
+    assert answer.code == 2
+    assert "folder" in answer.error
+    assert read_records(path) == [run("add", 0)]
 
 
 # A folder in progress

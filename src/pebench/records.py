@@ -162,6 +162,11 @@ def read_record(folder: Path) -> Record | None:
     return None
 
 
+def holds_records(source: Path) -> bool:
+    """Whether `read_records` would find any; reads none."""
+    return source.exists() and bool(_files(source))
+
+
 def read_records(source: Path) -> list[Record]:
     """Every record in a folder of runs or in a file of one JSON record per line, in a fixed order.
 

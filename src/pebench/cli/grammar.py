@@ -66,9 +66,10 @@ def parser() -> argparse.ArgumentParser:
         compare.add_argument(name, type=Path, metavar=name.upper(), help="a run's folder, an output folder or a .jsonl")
     compare.set_defaults(action=_later("inspection", "compare_command"))
 
-    merge = verbs.add_parser("merge", help="join the records of several machines")
+    merge = verbs.add_parser("merge", help="join the records of several machines; go on from published ones")
     merge.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="output folders or .jsonl files")
-    merge.add_argument("--records", type=Path, required=True, metavar="FILE", help="the .jsonl file to write")
+    merge.add_argument("--records", type=Path, metavar="FILE", help="the .jsonl file to write")
+    merge.add_argument("--out", type=Path, metavar="DIR", help="the output folder to write, where pebench run goes on")
     merge.add_argument("--prefer-first", action="store_true", help="where records contradict, keep the first source's")
     merge.set_defaults(action=_later("inspection", "merge_command"))
 

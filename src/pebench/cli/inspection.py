@@ -95,21 +95,43 @@ def compare_command(options: argparse.Namespace) -> int:
 
 def merge_command(options: argparse.Namespace) -> int:
     """``pebench merge``."""
-    from pebench.records import merge, read_records, write_jsonl
+    from pebench.config import PROTOCOL_VERSION
+    from pebench.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
 
-    collections = [read_records(source) for source in options.sources]
+    if not (options.records or options.out):
+        raise UserError(
+            "expected where to write: --records FILE (one .jsonl file), --out DIR (an output folder), or both."
+        )
+    if options.out and options.out.is_file():
+        raise UserError(f"expected an output folder after --out, but {str(options.out)!r} is a file; see --records.")
+    there = [options.out] if options.out and holds_records(options.out) else []
+    collections = [read_records(source) for source in (*there, *options.sources)]
     records, conflicts = merge(collections)
     lines = [f"{a.config.directory}: {_outcome(a, b)} against {_outcome(b, a)}" for a, b in conflicts]
     if conflicts and not options.prefer_first:
         raise UserError(
             f"{counted(len(conflicts), 'run')} recorded with contradictory outcomes, and nothing was written:\n  "
             + "\n  ".join(lines)
-            + "\nIf that is rounding, --prefer-first keeps those of the source named first."
+            + "\nIf that is rounding, --prefer-first keeps those of the source named first"
+            + (", after what --out holds." if there else ".")
         )
-    write_jsonl(records, options.records)
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
-    text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to {options.records}"
-    sys.stdout.write(text + (f", {failed} of them failed" if failed else "") + "\n")
+    text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to %s"
+    text += f", {failed} of them failed" if failed else ""
+    if options.records:
+        write_jsonl(records, options.records)
+        sys.stdout.write(f"{text % options.records}\n")
+    if options.out:
+        now = [record for record in records if record.protocol == PROTOCOL_VERSION]
+        new = [record for record in now if find_record(record.config, options.out) != record]
+        for record in new:
+            write_record(record, options.out)
+        old = len(records) - len(now)
+        sys.stdout.write(
+            f"{counted(len(new), 'run')} laid out in {options.out}, where pebench run --out goes on from them"
+            + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
+            + "\n"
+        )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0
 
