@@ -10,9 +10,9 @@ SUITE = Suite(
     regime="parameters",
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3]},
+    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
-    cost="260 runs, about 6 hours on 2 cores, two at a time (estimated)",
+    cost="280 runs, about 6 hours on 2 cores, two at a time (estimated)",
     expect=(
         "On WikiText-2 and CIFAR-10 as at equal width (suite `fusion`); concat-wide, whose trunk's feed-forward layers "
         "shrink most, loses."

@@ -14,9 +14,9 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3]},
+    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
-    cost="364 runs, about 10 hours on 2 cores, two at a time (estimated)",
+    cost="392 runs, about 10 hours on 2 cores, two at a time (estimated)",
     expect=(
         "The added sinusoid has a best ratio below one; concatenation hardly minds. The learned table, which varies "
         "from position to position more than a sinusoid of equal root mean square does, has its best below one too, "
