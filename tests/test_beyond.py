@@ -110,6 +110,11 @@ def test_a_run_that_selects_sees_no_test_split_of_any_size(tmp_path):
     assert not sizes(run(config, Options(tmp_path, device="cpu", threads=1)))
 
 
+def test_an_image_is_enlarged_only_to_whole_patches(tmp_path):
+    config = configure("vit-digits", "rope", 0, "smoke", {"data.patch_size": 8})
+    assert sizes(run(config, Options(tmp_path, device="cpu", threads=1))) == {"2x", "shuffled"}
+
+
 def test_sizes_are_a_table_and_a_picture():
     records = [
         Record(smoke("vit-digits", name, seed), metrics={"test/accuracy": 0.5, **more})

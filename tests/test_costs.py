@@ -101,6 +101,16 @@ def test_what_cannot_be_matched_is_refused_with_the_nearest() -> None:
         matched(learned, reference)
 
 
+@pytest.mark.parametrize("regime", ["parameters", "FLOPs"])
+def test_a_model_without_layers_cannot_be_matched(regime: str) -> None:
+    bag, reference = (
+        replace(configure("text-order", name, settings={"model.num_layers": 0}), regime=regime)
+        for name in ("learned", "add")
+    )
+    with pytest.raises(UserError, match="without layers has no feed-forward layers to match"):
+        matched(bag, reference)
+
+
 def test_all_that_cannot_work_is_told_at_once() -> None:
     kinds = [configure("vit-digits", name, settings={"model.d_model": 30}) for name in ("none", "add", "rope")]
     with pytest.raises(UserError) as caught:

@@ -270,10 +270,11 @@ def test_what_differs_is_listed_and_nothing_else() -> None:
         (run("add", 1), "seed: 0 | 1"),
         (run("add", 0, protocol="0.0"), f'protocol: "{PROTOCOL_VERSION}" | "0.0"'),
         (run("add", 0, dataset={"fingerprint": "f" * 64}), 'data: "0123456789ab" | "ffffffffffff"'),
+        (run("add", 0, settings={"data.patch_size": 4}), "data.patch_size: 2 | 4"),
         (run("rope", 0), 'encoding: "add" | "rope"'),
         (replace(run("add", 0), status="failed"), 'status: "ok" | "failed"'),
     ],
-    ids=["seed", "protocol", "data", "encoding", "status"],
+    ids=["seed", "protocol", "data", "setting", "encoding", "status"],
 )
 def test_circumstances_that_differ_are_listed(changed: Record, line: str) -> None:
     assert differing(compared([run("add", 0)], [changed])) == [line]
@@ -465,6 +466,7 @@ def test_a_merge_that_cannot_be_is_told(sources: list[str], target: str, tmp_pat
     collected([run("add", 0)], tmp_path / "a.jsonl")
     answer = ask("merge", *(tmp_path / source for source in sources), "--records", tmp_path / target)
     assert answer.code == 2
+    assert "expected a folder" in answer.error
     assert not (tmp_path / target).exists()
 
 

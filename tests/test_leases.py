@@ -51,6 +51,19 @@ def test_a_run_is_claimed_once(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.parametrize(("seconds", "alive"), [(0, True), (2 * FRESH_S, False)])
+def test_where_nothing_may_be_written_it_is_seen_who_is_at_it(
+    seconds: float, alive: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age(write(tmp_path), seconds)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    assert (holder_of(tmp_path) is not None) == alive
+
+
 def test_a_lease_is_given_back_whatever_happens(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), claim(tmp_path):
         raise RuntimeError

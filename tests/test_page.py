@@ -23,6 +23,7 @@ from pebench.results.latex import latex
 from pebench.results.page import Page
 from pebench.results.publish import WRITERS, publish, written
 from pebench.results.report import markdown
+from pebench.results.web import html
 from pebench.suites import Suite
 from pebench.tasks import configure
 
@@ -84,6 +85,53 @@ def test_a_page_states_what_its_suite_declares() -> None:
     assert "Margins: 0.5 points (text-order); 1 points (vit-digits)." in text
     assert "pebench run --suite mine\n" in text
     assert "**Decision rule.** By eye." in markdown(page(runs(), replace(SUITE, decision="By eye.")))
+    changed = page(runs(), replace(SUITE, remarks=("A seed more.", "It was dark.")))
+    assert "**Since it was declared.** A seed more. It was dark.\n" in markdown(changed)
+    assert "<b>Since it was declared.</b> A seed more." in html(changed)
+    assert json.loads(to_json(changed))["suite"]["remarks"] == ["A seed more.", "It was dark."]
+
+
+def test_what_is_to_be_cited_stands_by_every_table() -> None:
+    texts = {"markdown": markdown(page(runs())), "html": html(page(runs())), "latex": latex(page(runs()))}
+    assert texts["markdown"].count("\nCite: ") == 1 + len(TASKS)
+    assert texts["html"].count(">Cite: ") == 1 + len(TASKS)
+    assert texts["latex"].count("% Cite: ") == texts["latex"].count(r"\begin{table}")
+    assert "`pebench cite pebench text-order vit-digits add concat rope`" in texts["markdown"]  # of both
+
+
+def test_how_to_read_each_kind_of_picture_is_told_where_there_are_some() -> None:
+    assert "## Pictures" not in markdown(page(runs()))
+    text = markdown(page(runs()), "figures")
+    kinds = {title.partition(",")[0] for title in re.findall(r"!\[(.*?)\]", text)}
+    told = text.partition("## Pictures\n")[2].partition("\n## ")[0]
+    assert kinds == set(re.findall(r"^- (.*?)\. ", told, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("values", "seeds"),
+    [
+        ([0.505, 0.51, 0.51, 0.515, 0.52], 0),
+        ([0.503, 0.507, 0.51, 0.503, 0.503], 1),
+        ([0.502, 0.507, 0.51, 0.503, 0.502], 5),
+    ],
+)
+def test_differences_that_hang_on_single_seeds_are_told(values: list[float], seeds: int) -> None:
+    every = {"add": [0.5] * 5, "concat": values, "rope": [0.6, 0.61, 0.62, 0.61, 0.6]}
+
+    def text(left_out: int | None = None) -> str:
+        records = [
+            run("vit-digits", encoding, seed, value)
+            for encoding, row in every.items()
+            for seed, value in enumerate(row)
+            if seed != left_out
+        ]
+        return markdown(page(records, None))
+
+    called = [re.search(r"^\| concat .*\| better ", text(seed), re.MULTILINE) for seed in (None, *range(5))]
+    assert called[0]
+    assert called.count(None) == seeds
+    told = re.findall(r"(\w+) would not be called better without any one of (\d) of its 5 seeds", text())
+    assert told == [("concat", str(seeds))] * bool(seeds)
 
 
 def test_without_a_suite_nothing_is_asked_and_nothing_called_equivalent() -> None:
@@ -98,7 +146,7 @@ def test_the_finding_counts_and_names() -> None:
         "Of 4 comparisons with add: 2 better (text-order: rope; vit-digits: rope); 2 not separable; "
         "2 of all equivalent within the margin (text-order: concat; vit-digits: concat)."
     )
-    assert page(runs(1)).finding == "Of 4 comparisons with add: 4 not tested; 42 runs missing."
+    assert page(runs(1)).finding == "Of 4 comparisons with add: 4 not tested; 42 tested runs missing."
     alone = [r for r in runs(2) if r.config.encoding == "rope"]
     assert page(alone, None).finding.startswith("Nothing is compared")
 
@@ -276,7 +324,7 @@ def test_latex_has_a_float_for_each_table_and_no_bare_special_character() -> Non
     assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 2 + 2 * 2 + 1
     assert len(set(re.findall(r"\\label{(.*?)}", text))) == 7
     assert text.count(r"\toprule") == 7
-    body = text.partition("\n")[2]
+    body = re.sub("(?m)^%.*", "", text)
     assert not re.search(r"(?<!\\)[%#]|[±Δ↑↓†–_]", body.replace(r"\_", ""))
     assert r"accuracy \% $\uparrow$" in text
 

@@ -273,7 +273,7 @@ def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
     here: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = here.ask(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
-    assert "encoding 'mine' was registered by a script or notebook" in said
+    assert "encoding 'mine' was registered by a script, a notebook" in said
     assert "--pe module:Class" in said
 
     @register("mine")
@@ -283,10 +283,45 @@ def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
     Mine.__module__ = "__main__"
     monkeypatch.setattr(sys.modules["__main__"], "__file__", None, raising=False)
     for executor in ("local", "commands"):
-        with pytest.raises(UserError, match="encoding 'mine' was registered by a script or notebook"):
+        with pytest.raises(UserError, match="encoding 'mine' was registered by a script, a notebook"):
             check_reach([configure("vit-digits", "mine")], executor)
     check_reach([configure("vit-digits", "mine")], "sequential")
     here.ask(*SMOKE, "--pe", "mine", "--executor", "sequential", "--out", "runs", script=SCRIPT)
+
+
+SUITE = (
+    HEAD
+    + """
+import pebench
+
+@pebench.register("mine")
+class Mine(PositionalEncoding):
+    pass
+
+SUITE = pebench.Suite("own", "Does it?", ["vit-digits"], ["mine"], 1, "smoke")
+"""
+)
+
+
+def test_what_a_suites_file_registers_is_refused_where_runs_cannot_know_it(here: Workplace) -> None:
+    (here.folder / "own.py").write_text(SUITE)
+    said = here.ask("run", "--suite", "own.py", "--out", "runs", code=2)
+    assert "encoding 'mine' was registered by a script, a notebook, a suite's file" in said
+    here.ask("run", "--suite", "own.py", "--out", "runs", "--executor", "sequential")
+    (record,) = read_records(here.folder / "runs")
+    assert record.ok
+
+
+def test_lines_for_a_scheduler_know_an_encoding_by_its_place_alone(here: Workplace) -> None:
+    name = here.module(SUITE.rpartition("SUITE")[0])
+    (here.folder / "own.py").write_text(
+        f"import pebench, {name}\nSUITE = pebench.Suite('own', 'Does it?', ['vit-digits'], ['mine'], 1, 'smoke')\n"
+    )
+    here.ask("run", "--suite", "own.py", "--out", "runs")  # processes of runs import the module, too
+    (record,) = read_records(here.folder / "runs")
+    assert record.ok
+    said = here.ask("run", "--suite", "own.py", "--out", "new", "--executor", "commands", code=2)
+    assert "a module that runs of --executor commands do not import" in said
 
 
 def test_a_process_adopts_the_modules_that_register(here: Workplace) -> None:

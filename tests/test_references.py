@@ -139,7 +139,7 @@ def test_an_encoding_of_ones_own_that_names_nothing_is_told_how(tmp_path, monkey
 
 def test_a_table_names_its_keys_and_a_command_that_prints_just_these():
     for table in build_tables(read_records(ROOT / "results" / "untuned.jsonl")):
-        keys, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited(table)).groups()
+        keys, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited([table])).groups()
         assert keys_in(bibtex(command.split())) == keys.split(", ")
         assert set(table.task.cite) < set(keys.split(", "))
 
@@ -151,8 +151,8 @@ def test_a_table_does_not_depend_on_packages_of_others():
     ]
     strange += [r for r in records if r.config.encoding != "rope"]
     for table in build_tables(strange):
-        assert "nobody" not in cited(table)
-        assert "vaswani2017attention" in cited(table)
+        assert "nobody" not in cited([table])
+        assert "vaswani2017attention" in cited([table])
 
 
 def test_citing_needs_no_torch():

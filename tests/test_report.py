@@ -117,15 +117,15 @@ def test_records_read_back_from_a_file_give_the_same_bytes(form: str, tmp_path: 
 
 def test_a_row_shows_mean_difference_and_verdict() -> None:
     # rope - add = 4.5, 5, 5.5 points: s = 0.5, half-width 4.3027 * 0.5 / sqrt(3); p = 0.0033, times 4 tests
-    expected = ["rope", "66.00 ± 3.73", "3", "+5.00 ± 1.24", "better"]
-    assert cells(render(RECORDS), "rope")[:5] == expected
-    assert cells(render(RECORDS), "none")[3:5] == ["-10.00 ± 2.48", "worse"]
-    assert cells(render(RECORDS), "concat")[3:5] == ["+0.00 ± 2.48", "not separable at 3 seeds"]
-    assert cells(render(RECORDS), "add")[3:5] == ["–", "reference"]
+    expected = ["rope", "66.00 ± 3.73", "3", "+5.00 ± 1.24", "better", "0.013"]
+    assert cells(render(RECORDS), "rope")[:6] == expected
+    assert cells(render(RECORDS), "none")[3:6] == ["-10.00 ± 2.48", "worse", "0.013"]
+    assert cells(render(RECORDS), "concat")[3:6] == ["+0.00 ± 2.48", "not separable at 3 seeds", "1.000"]
+    assert cells(render(RECORDS), "add")[3:6] == ["–", "reference", "–"]
 
 
 def test_costs_are_shown_in_their_units() -> None:
-    assert cells(render(RECORDS), "learned")[5:] == ["8,192", "801,290", "123 M", "1,200", "1.25"]
+    assert cells(render(RECORDS), "learned")[6:] == ["8,192", "801,290", "123 M", "1,200", "1.25"]
 
 
 def test_failed_runs_are_counted_and_named() -> None:
@@ -148,7 +148,7 @@ def test_missing_seeds_are_named() -> None:
 
 def test_one_seed_has_no_interval_and_no_verdict() -> None:
     text = render(RECORDS[-2:])
-    assert cells(text, "rope")[1:6] == ["1.9900", "1", "-0.0200", "no test with 1 seed", "15.78"]
+    assert cells(text, "rope")[1:6] == ["1.9900", "1", "-0.0200", "no test with 1 seed", "–"]
 
 
 def test_lower_is_better_where_the_task_says_so() -> None:

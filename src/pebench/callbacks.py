@@ -262,8 +262,11 @@ class DurableCheckpointIO(TorchCheckpointIO):
         place = Path(path)
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = place.with_name(f".{place.name}.part")
-        with temporary.open("wb") as file:
-            torch.save(checkpoint, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, place)
+        try:
+            with temporary.open("wb") as file:
+                torch.save(checkpoint, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, place)
+        finally:
+            temporary.unlink(missing_ok=True)  # half of one would keep a full disk full

@@ -122,6 +122,8 @@ def matched(config: RunConfig, reference: RunConfig) -> RunConfig:
     target, narrow = cost(reference).of(config.regime), _with_d_ff(config, 1)
     least = cost(narrow).of(config.regime)
     slope = cost(_with_d_ff(config, 2)).of(config.regime) - least
+    if not slope:
+        raise UserError(f"{config.task} without layers has no feed-forward layers to match {config.regime} by.")
     result = _with_d_ff(config, max(1, 1 + round((target - least) / slope)))
     reached = cost(result).of(config.regime)
     if abs(reached - target) > TOLERANCE * target:

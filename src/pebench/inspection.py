@@ -115,9 +115,9 @@ def _differences(a: Iterable[Record], b: Iterable[Record]) -> list[tuple[str, st
 def _values(records: Iterable[Record]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for record in records:
-        facts = record.config.to_dict() | {"protocol": record.protocol, "environment": record.environment}
-        facts |= {"data": record.dataset.get("fingerprint", "unknown")[:12], "status": record.status}
-        for name, value in _flat(facts).items():
+        facts = _facts(record) | _flat({"environment": record.environment, "status": record.status})
+        facts |= {"data": record.dataset.get("fingerprint", "unknown")[:12]}  # beside data.max_len and the like
+        for name, value in facts.items():
             found.setdefault(name, set()).add(json.dumps(value))
     return found
 

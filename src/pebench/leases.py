@@ -162,20 +162,22 @@ def _alive(path: Path) -> bool:
     if holder is not None and holder.host == platform.node():
         return _born(holder.pid) == holder.born
     probe = path.with_name(f".clock-{platform.node()}-{os.getpid()}")
+    now = time.time()
+    with contextlib.suppress(OSError):  # where nothing may be written, one can still look
+        probe.touch()
+        now = probe.stat().st_mtime  # by the file system's clock, which may not be ours
+        probe.unlink(missing_ok=True)
     try:
-        probe.touch()  # by the file system's clock, which may not be ours
-        return probe.stat().st_mtime - path.stat().st_mtime < FRESH_S
+        return now - path.stat().st_mtime < FRESH_S
     except OSError:
         return False
-    finally:
-        probe.unlink(missing_ok=True)
 
 
 def _born(pid: int) -> int:
     """When a process of this machine began, in clock ticks since the machine did; -1 if there is none, 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends meanwhile
         if Path("/proc/self/stat").exists():
             return -1
     try:

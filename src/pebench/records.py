@@ -273,7 +273,13 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:
-    """Write records to one file, a line each, as results are published."""
+    """Write records to one file, a line each, as results are published.
+
+    Raises:
+        UserError: If its folder does not exist.
+    """
+    if not path.parent.is_dir():
+        raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
     try:

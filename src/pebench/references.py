@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,11 @@ def keys_of(name: str) -> set[str]:
         kinds = load_suite(name).kinds()
         tasks = {key for config in kinds for key in keys_of(config.task)}
         return {OWN} | tasks | {key for config in kinds for key in _of_encoding(config.encoding, config.encoding_args)}
-    if name.partition("(")[0] not in encoding_cards() and ":" not in name and name not in plugin_cards()[0]:
+    if (
+        name.partition("(")[0] not in encoding_cards()
+        and ":" not in name
+        and name.partition("(")[0] not in plugin_cards()[0]
+    ):
         raise unknown_name("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name))
 
@@ -108,13 +112,14 @@ def encodings_in(name: str, options: Mapping[str, Any]) -> Iterator[str]:
                 yield from encodings_in(*parse_encoding(value))
 
 
-def cited(table: Table) -> str:
-    """What the results of a table stand on, in a line: the keys, and the command that prints their entries.
+def cited(tables: Sequence[Table]) -> str:
+    """What the results of tables stand on, in a line: the keys, and the command that prints their entries.
 
     Encodings that are not ours are left out: a page must not depend on which packages its reader has.
     """
-    rows = [row for row in table.rows if row.config.encoding in encoding_cards()]
+    rows = [row for table in tables for row in table.rows if row.config.encoding in encoding_cards()]
     parts = {part for row in rows for part in encodings_in(row.config.encoding, row.config.encoding_args)}
     ours = sorted(parts & set(encoding_cards()))
-    keys = {OWN, *table.task.cite}.union(*(encoding_cards()[name].declared["cite"] for name in ours))
-    return f"{', '.join(sorted(keys))}; as BibTeX: `pebench cite {' '.join([OWN, table.task.name, *ours])}`"
+    tasks = {table.task.name: table.task for table in tables}
+    keys = {OWN}.union(*(task.cite for task in tasks.values()), *(encoding_cards()[n].declared["cite"] for n in ours))
+    return f"{', '.join(sorted(keys))}; as BibTeX: `pebench cite {' '.join([OWN, *tasks, *ours])}`"

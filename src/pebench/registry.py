@@ -24,6 +24,7 @@ _registered: dict[str, type] = {}
 _plugins: dict[Plugin, type] = {}
 _origins: dict[type, dict[str, str]] = {}
 _MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
+_SUITE = "<run_path>"  # what `runpy` calls the file of a suite
 
 
 def register(name: str) -> Callable[[T], T]:
@@ -173,7 +174,9 @@ def _source(cls: type) -> Path | None:
 
 def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What another process needs to know the encodings that this one does: folders, and modules to import."""
-    modules = {cls.__module__ for cls in _registered.values() if not _is_ours(cls) and cls.__module__ not in _MAIN}
+    modules = {
+        cls.__module__ for cls in _registered.values() if not _is_ours(cls) and cls.__module__ not in (*_MAIN, _SUITE)
+    }
     folders = {plugins.folder_of(module) for module in modules} | plugins.used_folders
     return tuple(sorted(filter(None, folders))), tuple(sorted(modules))
 
@@ -189,16 +192,17 @@ def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
         plugins.import_module(module, f"what registers encodings, {module}")
 
 
-def stays_here(words: Iterable[str], script: bool) -> str:
-    """The encoding, if any, that no other process will know, since what registered it is no module.
+def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
+    """The encoding, if any, that other processes will not know, since they do not import what registered it.
 
     Args:
         words: Names of encodings, and options that may name others.
         script: Whether those processes import the script again that started this one, as multiprocessing's do.
+        modules: Whether they import the modules that this one has.
     """
-    if script and getattr(sys.modules["__main__"], "__file__", None):
-        return ""
-    here = {name for name, cls in _registered.items() if cls.__module__ in _MAIN}
+    again = _MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
+    lost = {cls.__module__ for cls in _registered.values() if not modules} | {*_MAIN, _SUITE} - {*again}
+    here = {name for name, cls in _registered.items() if not _is_ours(cls) and cls.__module__ in lost}
     return next((name for word in words for name in re.findall(r"[\w.-]+", word) if name in here), "")
 
 
@@ -229,9 +233,9 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     try:
         call = ast.parse(f"_({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args:
+        if not isinstance(call, ast.Call) or call.args or not all(word.arg for word in call.keywords):
             raise SyntaxError
-        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except (SyntaxError, ValueError):
         raise UserError(f"expected an encoding as in rope or rope(theta=500.0), got {text!r}.") from None
     return name, normal_options(name, options)

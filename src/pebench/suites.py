@@ -15,6 +15,7 @@ from typing import Any
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
+from pebench.plugins import add_paths
 from pebench.registry import encoding_card
 from pebench.settings import override, python_value
 from pebench.tasks import TASKS, configure, find_task
@@ -50,6 +51,7 @@ class Suite:
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
         decision: By which rule the question will be answered; empty for that of every page.
+        remarks: What has come up since it was declared: what was changed, and what is wrong with its records.
         reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
         margin: The largest difference to the reference that does not matter, by name of a task or a headline metric,
             in the metric's unit (an accuracy is a share of 1). Declared before the runs; `MARGIN` holds for the rest.
@@ -71,6 +73,7 @@ class Suite:
     cost: str = ""
     expect: str = ""
     decision: str = ""
+    remarks: Sequence[str] = ()
     margin: Mapping[str, float] = field(default_factory=dict)
     reference: str = REFERENCE_ENCODING
     file: str = ""
@@ -263,7 +266,7 @@ def _defines_suite(path: Path) -> bool:
 
 
 def load_suite(name_or_file: str) -> Suite:
-    """A suite by its name, or from a file of the user's own.
+    """A suite by its name, or from a file of the user's own, which may import modules beside it.
 
     Raises:
         UserError: If there is none, or the file does not define one.
@@ -273,6 +276,8 @@ def load_suite(name_or_file: str) -> Suite:
         if path.suffix == ".py":
             raise UserError(f"expected a suite file, but {name_or_file!r} does not exist.")
         raise unknown_name("suite", name_or_file, suite_files())
+    if name_or_file not in suite_files():
+        add_paths([str(path.resolve().parent)])
     try:
         suite = runpy.run_path(str(path)).get("SUITE")
     except Exception as error:

@@ -1,6 +1,7 @@
 """``pebench run``: from what was asked to runs, and to a table of them."""
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -83,8 +84,8 @@ def check_options(options: argparse.Namespace) -> None:
     if options.out.exists() and not options.out.is_dir():
         raise UserError(f"--out expects a folder, but {str(options.out)!r} is a file.")
     for name in ("jobs", "threads", "devices", "time_limit"):
-        if (value := getattr(options, name)) is not None and value < 1:
-            raise UserError(f"--{name.replace('_', '-')} must be at least 1, got {value:g}.")
+        if (value := getattr(options, name)) is not None and not 1 <= value < math.inf:
+            raise UserError(f"--{name.replace('_', '-')} must be at least 1, and finite, got {value:g}.")
     check_choice(options)
 
 
@@ -243,10 +244,10 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
         UserError: With what to do.
     """
     words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
-    if executor != "sequential" and (name := registry.stays_here(words, script=executor == "local")):
+    if executor != "sequential" and (name := registry.stays_here(words, executor == "local", executor != "commands")):
         raise UserError(
-            f"encoding {name!r} was registered by a script or notebook, which runs of --executor {executor} do not "
-            "import: put it into a module and ask for --pe module:Class."
+            f"encoding {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
+            f"--executor {executor} do not import: have it in a module, and ask for it as --pe module:Class."
         )
 
 

@@ -44,7 +44,7 @@ class Images(TensorDataModule):
         return Rows(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """The same images with their patches in random order, a control, and enlarged to whole patches.
+        """The same images with their patches in random order, a control, and enlarged, where that gives whole patches.
 
         They are enlarged by bilinear interpolation, and fewer in a batch.
         """
@@ -52,7 +52,10 @@ class Images(TensorDataModule):
         noise = torch.Generator().manual_seed(0)  # the same order every time
         yield "shuffled", self._all_of(Rows(shuffle_patches(images, self.patch_size, noise), labels))
         for factor in factors:
-            side = round(factor * images.shape[-1] / self.patch_size) * self.patch_size
+            patches = factor * images.shape[-1] / self.patch_size
+            if not patches.is_integer():
+                continue
+            side = int(patches) * self.patch_size
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
             yield f"{factor:g}x", self._all_of(Rows(larger, labels), size=factor**2)
 

@@ -116,6 +116,7 @@ def _suite(suite: Suite) -> dict[str, Any]:
     """What was declared before the runs."""
     return {
         "name": suite.name, "question": suite.question, "expect": suite.expect, "decision": suite.decision,
+        "remarks": list(suite.remarks),
         "margin": {task: suite.margin_of(task) for task in suite.tasks},
     }  # fmt: skip
 

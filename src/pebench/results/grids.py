@@ -51,6 +51,7 @@ def results(table: Table, page: Page) -> Grid:
             _interval(row.difference, task, sign="+") for row in rows
         ],
         "Verdict": _verdicts(table, page),
+        "p": [p_text(row.p_adjusted) for row in rows],
     }
     if any("test/perplexity" in record.metrics for record in table.records):
         grid["perplexity ↓"] = [_cell(row.perplexity, "{:.2f}") for row in rows]
@@ -135,7 +136,8 @@ def side_by_side(tables: Sequence[Table]) -> Grid:
     grid = {"Encoding": labels}
     for table in tables:
         cells = {row.label: _interval(row.estimate, table.task) for row in table.rows}
-        seeds = "/".join(str(n) for n in sorted({len(row.values) for row in table.rows}))
+        counts = {len(row.values) for row in table.rows}
+        seeds = " to ".join(str(n) for n in dict.fromkeys((min(counts), max(counts))))
         grid[f"{table.task.name}\n{headline(table.task)}, n={seeds}"] = [cells.get(name, NOTHING) for name in labels]
     return grid
 
@@ -239,6 +241,16 @@ def _interval(value: Estimate | None, task: Task, sign: str = "") -> str:
     scale, digits = (100, 2) if is_share(task) else (1, 4)
     mean = f"{scale * value.mean:{sign}z.{digits}f}"
     return mean if value.half_width is None else f"{mean} ± {scale * value.half_width:.{digits}f}"
+
+
+def p_text(p: float | None) -> str:
+    """A p-value with three digits; smaller ones are told alike.
+
+    Example:
+        >>> p_text(0.0321), p_text(0.0004), p_text(None)
+        ('0.032', '<0.001', '–')
+    """
+    return NOTHING if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _cell(value: Any, pattern: str = "{}") -> str:

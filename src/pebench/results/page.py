@@ -164,7 +164,7 @@ class Page:
     def seeds(self) -> tuple[int, ...]:
         """The seeds that the suite tests."""
         seeds = self.suite.seeds if self.suite else ()
-        return tuple(range(seeds) if isinstance(seeds, int) else seeds)
+        return tuple(range(seeds) if isinstance(seeds, int) else dict.fromkeys(seeds))
 
     def of_suite(self, table: Table) -> bool:
         """Whether the suite asked for a table."""
@@ -295,7 +295,7 @@ class Page:
             parts.append(_counted("of all equivalent within the margin", words["equivalent"], True))
         failed = sum(absence.reason is not None for absence in self.absent)
         parts += [f"{counted(failed, 'run')} failed"] if failed else []
-        parts += [f"{counted(missing, 'run')} missing"] if (missing := len(self.absent) - failed) else []
+        parts += [f"{counted(missing, 'tested run')} missing"] if (missing := len(self.absent) - failed) else []
         return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
 
 

@@ -13,7 +13,16 @@ from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
 from pebench.costs import TOLERANCE
 from pebench.errors import UserError
 from pebench.records import Record
-from pebench.results.stats import Difference, Estimate, estimate, holm, paired_difference, verdict
+from pebench.results.stats import (
+    ALPHA,
+    Difference,
+    Estimate,
+    estimate,
+    holm,
+    p_values_without_each,
+    paired_difference,
+    verdict,
+)
 from pebench.tasks import Task, find_task
 
 REGIME_TEXT = {
@@ -22,6 +31,10 @@ REGIME_TEXT = {
     "FLOPs": "FLOPs (the same cost of a training step within 1 %, by the width of the feed-forward layers)",
 }
 """What the rows of a table have in common, in words."""
+
+
+ENOUGH = 5
+"""Seeds from which on it is told which differences hang on single ones; with fewer almost all do."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +171,23 @@ class Table:
         """One of all records for each stage, protocol, data and environment, which very many runs share."""
         every = itertools.chain(self.records, self.selecting)
         return list({(r.config.stage, r.protocol, id(r.dataset), id(r.environment)): r for r in every}.values())
+
+    @cached_property
+    def fragile(self) -> dict[str, int]:
+        """Of rows called different, how many seeds there are without any one of which they would not be."""
+        values = next((row.values for row in self.rows if row.label == self.reference), {})
+        called = {row.label for row in self.rows if row.p_adjusted is not None and row.p_adjusted < ALPHA}
+        found = {row.label: row.difference for row in self.rows if row.difference and row.difference.n > 2}
+        counts = dict.fromkeys((label for label in called & found.keys() if found[label].n >= ENOUGH), 0)
+        if not counts:
+            return {}
+        without = {row.label: p_values_without_each(row.values, values) for row in self.rows if row.label in found}
+        for seed in {seed for p_values in without.values() for seed in p_values}:
+            p_values = [without[label].get(seed, found[label].p_value) for label in found]
+            for label, p in zip(found, holm(p_values), strict=True):
+                if label in counts and seed in without[label] and p is not None and p >= ALPHA:
+                    counts[label] += 1
+        return {label: counts[label] for label in sorted(counts) if counts[label]}
 
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""

@@ -49,9 +49,10 @@ def _grid(table: Table, page: Page, width: int) -> Any:
     shown: list[str] = []
     width += 2  # there is no gap after the last column
     for name, cells in columns.items():
-        need = max(map(len, [name, *cells])) + 2
-        if len(shown) < 2 or need <= width:
-            shown, width = [*shown, name], width - need
+        width -= max(map(len, [name, *cells])) + 2
+        if len(shown) >= 2 and width < 0:
+            break
+        shown.append(name)
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in shown:
         grid.add_column(name, justify="left" if name in WORDS else "right", no_wrap=True)

@@ -30,6 +30,7 @@ class Task:
         module: Dotted path of the LightningModule.
         data: Dotted path of the LightningDataModule.
         splits: The rule by which train, validation and test are separate.
+        splits_before: The rule in earlier versions of the protocol where it was another one, by version.
         metric: The headline metric, without its split.
         higher_is_better: The direction of the headline metric.
         beyond: How many times as long, or as wide, as in training the test split is measured at too.
@@ -59,6 +60,7 @@ class Task:
     image: tuple[int, int] | None = None
     beyond: tuple[float, ...] = ()
     select: tuple[str, str] = ("val/loss", "min")
+    splits_before: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def embedded(self) -> bool:

@@ -57,6 +57,10 @@ TASKS = (
             "validation is every tenth sentence of the training split, with its phrases; test is the published "
             "validation split (no test labels)"
         ),
+        splits_before={
+            "0.1": "validation is every tenth text of the training split, which most often is part of another that "
+            "trains; test is the published validation split (no test labels)"
+        },
         cite=("socher2013recursive", "wang2019glue"),
         budgets=_short_texts(max_len=64),
     ),

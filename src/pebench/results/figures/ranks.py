@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from pebench.results.across import Summary
 from pebench.results.figures.style import INK, by_row, marks
 
-CAPTION = "Average rank over tasks, 1 is best, with the middle 95 % of what resampled seeds give."
+CAPTION = "Average rank over tasks, 1 is best, with the middle 95 % of what resampled seeds give (two seeds or more)."
 APART = " CD: the critical difference (Nemenyi, 5 %); those that share a bar on the right are not told apart by it."
 UNTESTED = " Too few tasks to tell ranks apart."
 

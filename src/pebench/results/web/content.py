@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from pebench.references import cited
 from pebench.results import figures, grids, report
 from pebench.results.origin import command, warnings
 from pebench.results.page import Page, absence_lines
@@ -48,13 +49,13 @@ def columns(grid: Mapping[str, list[str]]) -> list[Column]:
 
 
 def number(text: str) -> float | None:
-    """The number that a cell begins with, as our tables write it; None if it does not.
+    """The number that a cell begins with, as our tables write it, but for a "<" before it; None if it does not.
 
     Example:
         >>> number("-0.0538 ± 0.0033"), number("1,148,802"), number("6.05 M"), number("**3e-05**"), number("better")
         (-0.0538, 1148802.0, 6050000.0, 3e-05, None)
     """
-    found = NUMBER.match(text.removeprefix("**"))
+    found = NUMBER.match(text.removeprefix("**").removeprefix("<"))
     return float(found[1].replace(",", "")) * SI[found[2] or ""] if found else None
 
 
@@ -84,6 +85,7 @@ def content(page: Page) -> dict[str, Any]:
                 "title": grids.group_title(group),
                 "columns": columns(grids.side_by_side(group)),
                 "differences": columns(grids.differences(group, page)),
+                "cite": prose(cited(group)),
             }
             for group, _ in page.summaries
         ],
@@ -115,6 +117,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "title": grids.title(table),
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
+        "cite": prose(cited([table])),
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
