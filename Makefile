@@ -1,5 +1,6 @@
 .PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser check
 SUITE ?= core
+DRAWN = add concat rope alibi
 
 help:  ## Show this help
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,12 +36,13 @@ readme:  ## Put the overview of the headline results into README.md and results/
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
 	rm overview.tmp
 
-docs:  ## Put the tables of encodings into README.md and docs/encodings.md
+docs:  ## Put the tables of encodings into README.md and docs/encodings.md, and draw those that are shown
 	pebench list encodings --format overview > overview.tmp
 	pebench list encodings --format markdown > markdown.tmp
 	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r overview.tmp' README.md
 	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r markdown.tmp' docs/encodings.md
 	rm overview.tmp markdown.tmp
+	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done
 
 throughput:  ## Measure the training step against a hand-written loop
 	python benchmarks/throughput.py --output results/throughput.md

@@ -1,12 +1,16 @@
 """What README and results/ say is what the code does: pages equal their records, commands and examples run."""
 
+import base64
+import io
 import re
 import runpy
 import shlex
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pebench import plugins
@@ -60,6 +64,27 @@ def test_published_pictures_are_made_of_their_records(records: Path) -> None:
         path.stem: path.read_text(encoding="utf-8") for path in records.parent.glob(f"{records.stem}-figures/*.svg")
     }
     assert published == {picture.name: to_svg(picture.figure) for picture in figures.pictures(page)}, "make results"
+
+
+def pixels(svg: str) -> list[Any]:
+    """The raster pictures in one."""
+    from PIL import Image
+
+    found = re.findall(r'xlink:href="data:image/png;base64,\s*(.*?)"', svg, re.DOTALL)
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(data))), dtype=float) for data in found]
+
+
+@pytest.mark.skipif(
+    not SAME_MATPLOTLIB, reason="pictures are drawn to the byte by the matplotlib of constraints.txt alone"
+)
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=lambda path: path.stem)
+def test_pictures_of_encodings_are_what_they_are_today(picture: Path, tmp_path: Path) -> None:
+    assert main(["plot-encoding", picture.stem, "--output", str(tmp_path / picture.name)]) == 0
+    published, today = (path.read_text(encoding="utf-8") for path in (picture, tmp_path / picture.name))
+    for one, other in zip(pixels(published), pixels(today), strict=True):  # another CPU rounds sines otherwise
+        np.testing.assert_allclose(one, other, atol=3)
+    lines = [re.findall(r"-?\d+\.\d+", re.sub(r'xlink:href="data.*?"', "", text)) for text in (published, today)]
+    np.testing.assert_allclose(*(np.array(numbers, dtype=float) for numbers in lines), atol=0.05, err_msg="make docs")
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/README.md"])
