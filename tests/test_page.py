@@ -21,7 +21,7 @@ from pebench.results.figures import along
 from pebench.results.grids import by_value
 from pebench.results.latex import latex
 from pebench.results.page import Page
-from pebench.results.publish import WRITERS, publish, written
+from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
 from pebench.results.web import html
 from pebench.suites import Suite
@@ -264,7 +264,7 @@ def test_ranks_are_not_told_apart_with_few_tasks_and_the_page_says_why() -> None
 # Files
 
 
-@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.parametrize("write", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_records_does_not_change_a_byte(write: Callable[[Page], str], seed: int) -> None:
     records = [*runs(), run("vit-digits", "none", 0, None)]

@@ -2,19 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from pebench.records import Record
+from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table, build_tables
 from pebench.settings import assignments
 
 FOLDER = "over-seeds"
 """Of an output folder; what is in it is made from the records, anew each time."""
 
-PARTS: dict[str, Callable[[list[float]], float]] = {"mean": fmean, "lowest": min, "highest": max}
+PARTS = "mean", "lowest", "highest"
 
 
 def write_bands(out: Path, records: Iterable[Record]) -> None:
@@ -56,18 +56,13 @@ def band(row: Row) -> dict[str, dict[int, tuple[float, ...]]]:
     Returns:
         For each metric: step to the mean, lowest and highest value over seeds.
     """
-    curves = [{int(point["step"]): point for point in record.curve} for record in row.records if record.ok]
-    found: dict[str, dict[int, tuple[float, ...]]] = {}
-    for step in sorted(set.intersection(*map(set, curves))) if curves else ():
-        for name, values in _at(step, curves):
-            found.setdefault(name, {})[step] = tuple(part(values) for part in PARTS.values())
+    names = {name for record in row.finished for point in record.curve for name in point} - {"step"}
+    found = {}
+    for name in sorted(names):
+        runs = [{int(p["step"]): p[name] for p in record.curve if name in p} for record in row.finished]
+        if points := {step: tuple(values) for step, *values in over_seeds(runs)}:
+            found[name] = points
     return found
-
-
-def _at(step: int, curves: list[dict[int, Mapping[str, float]]]) -> Iterator[tuple[str, list[float]]]:
-    points = [curve[step] for curve in curves]
-    for name in sorted(set.intersection(*map(set, points)) - {"step"}):
-        yield name, [point[name] for point in points]
 
 
 def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:

@@ -8,7 +8,7 @@ from typing import Any
 from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
-from pebench.results.stats import estimate, paired_difference
+from pebench.results.stats import Estimate, estimate, paired_difference
 from pebench.tasks import find_task
 from pebench.words import counted, duration_text
 
@@ -132,20 +132,18 @@ def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
         difference = paired_difference(other, mine)
-        change = "no seed in common" if difference is None else f"{difference.mean:+.4f}"
-        if difference and difference.half_width is not None:
-            change += f" ± {difference.half_width:.4f}"
-        rows.append([*key, _mean(mine), _mean(other), change, difference.n if difference else 0])
+        means = (_interval(estimate(seeds.values()) if seeds else None) for seeds in (mine, other))
+        change = _interval(difference, sign="+") if difference else "no seed in common"
+        rows.append([*key, *means, change, difference.n if difference else 0])
     names = ["Task", "Encoding", "Metric", "A", "B", "B - A", "pairs"]
     align = ["left"] * 3 + ["right"] * 4
     return str(tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True))
 
 
-def _mean(values: Mapping[int, float]) -> str:
-    if not values:
+def _interval(value: Estimate | None, sign: str = "") -> str:
+    if value is None:
         return "–"
-    found = estimate(values.values())
-    return f"{found.mean:.4f}" + (f" ± {found.half_width:.4f}" if found.half_width is not None else "")
+    return f"{value.mean:{sign}.4f}" + (f" ± {value.half_width:.4f}" if value.half_width is not None else "")
 
 
 def _facts(record: Record) -> dict[str, Any]:

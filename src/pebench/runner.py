@@ -1,8 +1,8 @@
 """One run, from configuration to record: the function behind every executor."""
 
-import importlib
 import logging
 import os
+import pkgutil
 import shutil
 import time
 import warnings
@@ -56,9 +56,8 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         config: Of the run.
         data: Of its task; prepared here if it is not yet.
     """
-    module, _, name = find_task(config.task).module.partition(":")
     train = config.train
-    return getattr(importlib.import_module(module), name)(
+    return pkgutil.resolve_name(find_task(config.task).module)(
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),

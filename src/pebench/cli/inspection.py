@@ -13,8 +13,6 @@ from pebench.words import counted
 if TYPE_CHECKING:
     from pebench.records import Record
 
-EXIT_FAILED = 1
-
 
 def list_command(options: argparse.Namespace) -> int:
     """``pebench list``."""
@@ -148,15 +146,12 @@ def _outcome(record: "Record", other: "Record") -> str:
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
     from pebench.records import read_records, write_jsonl
-    from pebench.results import export, latex, report, web
     from pebench.results.page import Page
-    from pebench.results.publish import publish
+    from pebench.results.publish import FORMATS, publish
+    from pebench.results.report import overview
     from pebench.suites import load_suite
 
-    formats = {
-        "markdown": report.markdown, "overview": report.overview, "latex": latex.latex, "csv": export.to_csv,
-        "json": export.to_json, "html": web.html,
-    }  # fmt: skip
+    formats = FORMATS | {"overview": overview}
     if options.format and options.output:
         raise UserError("expected either --format, to print one, or --output, to write all formats; got both.")
     if (name := options.format or "markdown") not in formats:

@@ -1,7 +1,7 @@
 """LightningDataModules: data held as tensors, batched and augmented a whole batch at a time."""
 
-import importlib
 import os
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,12 @@ def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) ->
     Raises:
         UserError: For an unknown task.
     """
-    config = configure(task, "none")
-    return _construct(config, data_dir, options)
+    return datamodule_of(configure(task, "none"), data_dir, **options)
 
 
-def datamodule_of(config: RunConfig, data_dir: str | Path | None = None) -> TensorDataModule:
-    """The data of a run."""
-    return _construct(config, data_dir, {})
-
-
-def _construct(config: RunConfig, data_dir: str | Path | None, options: dict[str, Any]) -> TensorDataModule:
-    module, _, name = find_task(config.task).data.partition(":")
-    cls = getattr(importlib.import_module(module), name)
+def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
+    """The data of a run; see `datamodule`."""
+    cls = pkgutil.resolve_name(find_task(config.task).data)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
     folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **options}

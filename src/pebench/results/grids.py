@@ -88,19 +88,19 @@ def beyond(table: Table) -> Grid:
 
 def series_title(series: Series) -> str:
     """What is compared along a setting, in a line."""
-    return f"{series.task.name} by {series.setting}"
+    return f"{series.first.task.name} by {series.setting}"
 
 
 def by_value(series: Series) -> Grid:
     """The headline metric at each value of a setting, and the differences to the reference there."""
-    task, name = series.task, series.setting.partition(".")[2]
+    task, name = series.first.task, series.setting.partition(".")[2]
     rows = {value: [table.row(label) for label in series.labels] for value, table in series.tables.items()}
     found = {"Encoding": series.labels}
     for value, cells in rows.items():
         head = f"{headline(task)}, {name} {value}"
         found[head] = [_interval(row.estimate if row else None, task) for row in cells]
     for value, cells in rows.items():
-        head = f"Δ to {series.reference}{' (points)' * is_share(task)}, {name} {value}"
+        head = f"Δ to {series.first.reference}{' (points)' * is_share(task)}, {name} {value}"
         found[head] = [_interval(row.difference if row else None, task, sign="+") for row in cells]
     return found
 

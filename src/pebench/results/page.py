@@ -14,7 +14,6 @@ from pebench.results.stats import ALPHA, equivalence, holm
 from pebench.results.tables import Table, build_tables, sort_key
 from pebench.settings import assignments
 from pebench.suites import Suite
-from pebench.tasks import Task
 from pebench.words import counted, seeds_text
 
 NAMED = 8
@@ -86,19 +85,9 @@ class Series:
     tables: dict[Any, Table]
 
     @property
-    def task(self) -> Task:
-        """Of all the tables."""
-        return next(iter(self.tables.values())).task
-
-    @property
-    def protocol(self) -> str:
-        """Of all the tables."""
-        return next(iter(self.tables.values())).protocol
-
-    @property
-    def reference(self) -> str:
-        """Of all the tables."""
-        return next(iter(self.tables.values())).reference
+    def first(self) -> Table:
+        """Its task, protocol and reference are those of all."""
+        return next(iter(self.tables.values()))
 
     @property
     def labels(self) -> list[str]:
@@ -168,45 +157,41 @@ class Page:
 
     def of_suite(self, table: Table) -> bool:
         """Whether the suite asked for a table."""
-        suite, config = self.suite, table.config
-        return (
-            suite is not None
-            and (suite.regime, tuple(sorted(suite.select))) == (config.regime, config.selected)
-            and any(table.has_settings_of(kind) for kind in self.planned)
-        )
+        return bool(self._asked(table))
 
     def absences(self, table: Table) -> Iterator[Absence]:
         """The runs without a value: those that failed, then those that other rows have or the suite plans."""
-        task = table.task.name
+        task, asked = table.task.name, [kind.label for kind in self._asked(table)]
         for row in table.rows:
             yield from (Absence(task, row.label, seed, reason) for seed, reason in row.failed.items())
         for record in table.selecting:
             if not record.ok and not record.diverged:  # a value at which training diverges has been tried
                 values = ", ".join(assignments(record.config.values_of(record.config.selected)))
                 yield Absence(task, f"{record.config.label} ({values}, selecting)", record.config.seed, record.reason)
+        seeds = {record.config.seed for record in table.records}
         for row in table.rows:
-            seen = row.values.keys() | row.failed.keys()
-            expected = {*row.missing, *(self.seeds if self._plans(table, row.label) else ())}
-            yield from (Absence(task, row.label, seed) for seed in sorted(expected - seen))
-        rows = {row.label for row in table.rows}
-        names = (kind.label for kind in self._asked(table))
-        yield from (Absence(task, name, seed) for name in names if name not in rows for seed in self.seeds)
+            expected = seeds.union(self.seeds if row.label in asked else ())
+            yield from (
+                Absence(task, row.label, seed) for seed in sorted(expected - row.values.keys() - row.failed.keys())
+            )
+        yield from (Absence(task, name, seed) for name in asked if table.row(name) is None for seed in self.seeds)
 
     def _asked(self, table: Table) -> list[RunConfig]:
         """The kinds of run of a table that the suite asked for."""
-        return [kind for kind in self.planned if table.has_settings_of(kind)] if self.of_suite(table) else []
-
-    def _plans(self, table: Table, name: str) -> bool:
-        return any(kind.label == name for kind in self._asked(table))
+        suite, config = self.suite, table.config
+        if not suite or (suite.regime, tuple(sorted(suite.select))) != (config.regime, config.selected):
+            return []
+        return [kind for kind in self.planned if table.has_settings_of(kind)]
 
     @property
     def unplanned(self) -> list[str]:
         """What is here though the suite did not ask for it: tables by their task, else rows."""
         if not self.suite:
             return []
-        tables = [f"{table.task.name} (other settings)" for table in self.tables if not self.of_suite(table)]
-        rows = ((table, row.label) for table in self.tables if self.of_suite(table) for row in table.rows)
-        return tables + [f"{table.task.name} {name}" for table, name in rows if not self._plans(table, name)]
+        asked = [(table, {kind.label for kind in self._asked(table)}) for table in self.tables]
+        tables = [f"{table.task.name} (other settings)" for table, labels in asked if not labels]
+        rows = [(table, labels, row.label) for table, labels in asked if labels for row in table.rows]
+        return tables + [f"{table.task.name} {name}" for table, labels, name in rows if name not in labels]
 
     @cached_property
     def without_table(self) -> list[Absence]:

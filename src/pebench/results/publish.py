@@ -12,10 +12,12 @@ from pebench.results.page import Page
 from pebench.results.report import markdown
 from pebench.results.web import html
 
-WRITERS: dict[str, Callable[[Page], str]] = {
-    ".md": markdown, ".html": html, ".tex": latex, ".csv": to_csv, ".json": to_json,
+FORMATS: dict[str, Callable[[Page], str]] = {
+    "markdown": markdown, "html": html, "latex": latex, "csv": to_csv, "json": to_json,
 }  # fmt: skip
-"""Ending of a file to what makes its text. A new format is a line here."""
+"""Name of a format to what makes its text. A new format is a line here."""
+ENDINGS = {"markdown": ".md", "latex": ".tex"}
+"""Of files in a format, where it is not its name."""
 
 
 def publish(page: Page, records: list[Record], prefix: Path, source: Path | None = None) -> list[Path]:
@@ -52,8 +54,8 @@ def written(page: Page, name: str) -> dict[str, str]:
         page: What to write.
         name: How the files are called, without ending; so is the folder of their pictures.
     """
-    writers = {**WRITERS, ".md": lambda page: markdown(page, f"{name}-figures")}  # it links to them
-    return {ending: write(page) for ending, write in writers.items()}
+    writers = FORMATS | {"markdown": lambda page: markdown(page, f"{name}-figures")}  # it links to them
+    return {ENDINGS.get(form, f".{form}"): write(page) for form, write in writers.items()}
 
 
 def _with_ending(prefix: Path, ending: str) -> Path:

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from statistics import fmean
+from typing import TypeVar
 
 from pebench.words import counted
+
+Place = TypeVar("Place", bound=float)
 
 ALPHA = 0.05
 """Chance, over a whole table, of calling two equal encodings different (or two different ones equivalent)."""
@@ -64,6 +67,21 @@ def estimate(values: Iterable[float]) -> Estimate:
     if len(sample) == 1:
         return Estimate(sample[0], None, 1)
     return Estimate(fmean(sample), _t_quantile(len(sample) - 1) * _standard_error(sample), len(sample))
+
+
+def over_seeds(runs: Sequence[Mapping[Place, float]]) -> list[tuple[Place, float, float, float]]:
+    """Places along runs that all of them have, each with the mean, lowest and highest value there.
+
+    Args:
+        runs: One per seed, a place such as a step to a value.
+
+    Example:
+        >>> over_seeds([{500: 2.0, 1000: 1.0}, {500: 4.0}])
+        [(500, 3.0, 2.0, 4.0)]
+    """
+    places = sorted(set.intersection(*map(set, runs))) if runs else []
+    values = [[run[place] for run in runs] for place in places]
+    return [(place, fmean(seeds), min(seeds), max(seeds)) for place, seeds in zip(places, values, strict=True)]
 
 
 def paired_difference(values: Mapping[int, float], reference: Mapping[int, float]) -> Difference | None:

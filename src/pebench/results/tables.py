@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
 from typing import Any
@@ -46,7 +46,6 @@ class Row:
         records: By seed, failed ones too.
         values: Seed to the headline metric of the runs that finished.
         failed: Seed to reason of the runs that did not.
-        missing: Seeds that other rows have.
         estimate: Over `values`.
         difference: To the reference row, where both have values.
         p_adjusted: The difference's p-value after Holm's correction over the table.
@@ -57,7 +56,6 @@ class Row:
     records: tuple[Record, ...]
     values: dict[int, float]
     failed: dict[int, str]
-    missing: tuple[int, ...]
     estimate: Estimate | None
     difference: Difference | None = None
     p_adjusted: float | None = None
@@ -252,7 +250,7 @@ def sort_key(value: Any) -> tuple[bool, Any]:
 def _settings(source: Any) -> dict[str, Any]:
     """Dotted name to value of the model, data and training settings."""
     parts = ("model", "data", "train")
-    return {f"{part}.{name}": value for part in parts for name, value in asdict(getattr(source, part)).items()}
+    return {f"{part}.{name}": value for part in parts for name, value in vars(getattr(source, part)).items()}
 
 
 def _free(config: RunConfig) -> tuple[str, ...]:
@@ -331,8 +329,7 @@ def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], refer
         records = tuple(runs[name, seed] for seed in seeds if (name, seed) in runs)
         failed = {r.config.seed: reason for r in records if (reason := _failure(r, task))}
         values = {s: r.metrics[f"test/{task.metric}"] for r in records if (s := r.config.seed) not in failed}
-        missing = tuple(seed for seed in seeds if (name, seed) not in runs)
-        rows.append(Row(name, records, values, failed, missing, estimate(values.values()) if values else None))
+        rows.append(Row(name, records, values, failed, estimate(values.values()) if values else None))
     return Table(task, _compare(rows, task.higher_is_better, reference), trials, reference)
 
 

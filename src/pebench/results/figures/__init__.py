@@ -97,14 +97,14 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
 
 def series_name(series: "Series") -> str:
     """The name of the picture of a metric along a setting."""
-    return f"{series.task.name}-by-{series.setting.partition('.')[2]}-{series.protocol}"
+    return f"{series.first.task.name}-by-{series.setting.partition('.')[2]}-{series.first.protocol}"
 
 
 def of_series(series: "Series") -> Picture | None:
     """The picture of a metric along a setting; None if there are too many encodings."""
     from pebench.results.figures import along, style
 
-    name, title = series_name(series), f"By {series.setting}, {series.task.name}"
+    name, title = series_name(series), f"By {series.setting}, {series.first.task.name}"
     figure = style.laid_out(along.draw, series) if len(series.labels) <= MOST_ROWS else None
     return Picture(name, name, title, along.CAPTION, figure) if figure else None
 

@@ -3,10 +3,11 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.results.figures.curves import Curve, lines, over_seeds
+from pebench.results.figures.curves import Curve, lines
 from pebench.results.figures.style import scale
 from pebench.results.grids import headline
 from pebench.results.page import Series
+from pebench.results.stats import over_seeds
 
 CAPTION = (
     "The test metric of models that were trained with each value of a setting, evenly spaced. Lines: mean over seeds "
@@ -28,12 +29,12 @@ def draw(series: Series) -> Figure | None:
     def ticks(axes: Axes, most: int) -> None:
         axes.set_xticks(range(len(values)), values)
 
-    return lines(curves, f"test {headline(series.task)}", series.setting, ticks)
+    return lines(curves, f"test {headline(series.first.task)}", series.setting, ticks)
 
 
 def _curve(series: Series, label: str) -> Curve:
     """The test metric of an encoding by the place of the setting's value."""
-    times, curve = scale(series.task), []
+    times, curve = scale(series.first.task), []
     for place, table in enumerate(series.tables.values()):
         row = table.row(label)
         if row:

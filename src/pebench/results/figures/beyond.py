@@ -3,9 +3,10 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.results.figures.curves import Curve, lines, over_seeds
+from pebench.results.figures.curves import Curve, lines
 from pebench.results.figures.style import RULE, scale
 from pebench.results.grids import factor, headline
+from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
 
 CAPTION = (

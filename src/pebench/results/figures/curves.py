@@ -2,8 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Callable, Collection
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
 from pebench.results.grids import headline
+from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
 
 CAPTION = (
@@ -104,16 +104,8 @@ def _curve(row: Row, table: Table) -> Curve:
     name = f"val/{table.task.metric}"
     return over_seeds([
         {point["step"]: scale(table.task) * point[name] for point in record.curve if name in point}
-        for record in row.records
-        if record.config.seed in row.values
+        for record in row.finished
     ])  # fmt: skip
-
-
-def over_seeds(runs: Sequence[Mapping[float, float]]) -> Curve:
-    """Mean, lowest and highest of several runs, each a place along x to a value, where all of them have one."""
-    steps = sorted(set.intersection(*map(set, runs))) if runs else []
-    values = [[run[step] for run in runs] for step in steps]
-    return [(step, fmean(seeds), min(seeds), max(seeds)) for step, seeds in zip(steps, values, strict=True)]
 
 
 def _band(axes: Axes, curve: Curve, mark: Mark) -> None:
