@@ -21,8 +21,8 @@ from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.executors import Resources, no_settings
 from pebench.executors.server import follow_parent, server, uninterrupted
+from pebench.executors.watching import Backlog
 from pebench.executors.worker import failed_record, logged, overdue, work
-from pebench.leases import holder_of
 from pebench.records import Record, find_record
 
 GRACE_S = 4.0
@@ -36,11 +36,11 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
     """Do every run of a plan; see `pebench.executors.Executor`."""
     no_settings("local", resources)
     context = server()
-    waiting, running = deque(plan), list[_Running]()
+    backlog, running = Backlog(plan, options, display), list[_Running]()
     gpus = deque(resources.gpus[slot % len(resources.gpus)] for slot in range(resources.jobs) if resources.gpus)
     try:
-        while waiting or running:
-            while len(running) < resources.jobs and (config := _next(waiting, options, display)):
+        while backlog or running:
+            for config in backlog.take(resources.jobs - len(running)):
                 running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
             if not running:
                 time.sleep(1.0)  # the rest is being done elsewhere
@@ -52,23 +52,9 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
                 if record:
                     display.finished(record)
                 else:
-                    waiting.append(one.config)
+                    backlog.waiting.append(one.config)  # another process is at it
     finally:
         _stop(running)
-
-
-def _next(waiting: deque[RunConfig], options: Options, display: Display) -> RunConfig | None:
-    """Take the first run that nobody is at; what others have finished is done."""
-    for _ in range(len(waiting)):
-        config = waiting.popleft()
-        record = find_record(config, options.out)
-        if record:
-            display.finished(record)
-        elif holder_of(options.out / config.directory):
-            waiting.append(config)
-        else:
-            return config
-    return None
 
 
 def _stop(running: Sequence["_Running"]) -> None:

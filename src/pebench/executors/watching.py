@@ -1,4 +1,4 @@
-"""What executors share whose runs are done on other machines: they learn of a run from its folder alone."""
+"""What executors share that start runs in other processes, here or on other machines: what is left to be started."""
 
 import contextlib
 import math
