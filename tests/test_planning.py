@@ -16,11 +16,11 @@ import pytest
 from pebench.cli import main
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
-from pebench.config import RunConfig
+from pebench.config import SELECTION_SEED, RunConfig
 from pebench.costs import check_costs, cost
 from pebench.errors import UserError
 from pebench.leases import claim
-from pebench.planning import PLANS, SAMPLE, SELECTION_SEED, Plan, estimate, load, note_plan, planned, states
+from pebench.planning import PLANS, SAMPLE, Plan, estimate, load, note_plan, planned, states
 from pebench.records import FAILURE, FILE_NAME, Record, write_record
 from pebench.registry import encoding_cards
 from pebench.suites import Suite, serves

@@ -17,10 +17,10 @@ from rich.console import Console
 from pebench.cli import main
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
-from pebench.config import RunConfig
+from pebench.config import SELECTION_SEED, RunConfig
 from pebench.costs import Cost, cost
 from pebench.errors import UserError
-from pebench.planning import SELECTION_SEED, Plan
+from pebench.planning import Plan
 from pebench.records import Record, write_jsonl
 from pebench.results import export, report
 from pebench.results.origin import command

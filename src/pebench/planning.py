@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.config import SELECTION_SEED, RunConfig
+from pebench.config import RunConfig
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
 from pebench.suites import Suite
@@ -39,8 +39,8 @@ class Plan:
 
     def selecting(self) -> list[RunConfig]:
         """The runs that choose settings by validation; they come first."""
-        seeds = range(SELECTION_SEED, SELECTION_SEED + self.suite.selection_seeds)
-        return _unique(c.with_seed(seed) for seed in seeds for kind in self.kinds for c in self.candidates(kind))
+        seeds, kinds = self.suite.selecting, self.kinds
+        return _unique(c.with_seed(seed) for seed in seeds for kind in kinds for c in self.candidates(kind))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
@@ -62,8 +62,7 @@ class Plan:
         metric, mode = find_task(kind.task).select
         best, best_score = None, math.inf
         for candidate in self.candidates(kind):
-            seeds = range(SELECTION_SEED, SELECTION_SEED + self.suite.selection_seeds)
-            found = [records.get(candidate.with_seed(seed).key) for seed in seeds]
+            found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting]
             if not all(record and (record.ok or record.diverged) for record in found):
                 return None
             scores = [record.metrics[metric] for record in found if record and record.ok]
@@ -79,15 +78,13 @@ class Plan:
         Args:
             records: Of the selecting runs, by key. A kind of which none has finished is left out.
         """
-        seeds = range(self.suite.seeds) if isinstance(self.suite.seeds, int) else self.suite.seeds
         kinds = [chosen for kind in self.kinds if (chosen := self.chosen(kind, records))]
-        return _unique(config.with_seed(seed) for seed in seeds for config in kinds)
+        return _unique(config.with_seed(seed) for seed in self.suite.tested for config in kinds)
 
     @property
     def size(self) -> int:
         """Number of runs, once everything is selected."""
-        seeds = self.suite.seeds if isinstance(self.suite.seeds, int) else len(set(self.suite.seeds))
-        return len(self.selecting()) + seeds * len(self.kinds)
+        return len(self.selecting()) + len(self.suite.tested) * len(self.kinds)
 
 
 def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:

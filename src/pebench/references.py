@@ -10,7 +10,7 @@ from typing import Any
 from pebench.errors import UserError, unknown_name
 from pebench.registry import encoding_card, encoding_cards, parse_encoding, plugin_cards
 from pebench.results.tables import Table
-from pebench.suites import load_suite, suite_files
+from pebench.suites import load_suite, shipped, suite_files
 from pebench.tasks import TASKS
 
 OWN = "pebench"
@@ -33,11 +33,7 @@ def _own() -> str:
     """The entry of pebench, from the file by which repositories say how to cite them."""
     import yaml
 
-    here = Path(__file__).parent
-    path = here / "CITATION.cff"  # in a wheel
-    if not path.is_file():
-        path = here.parents[1] / "CITATION.cff"  # in a checkout
-    facts = yaml.safe_load(path.read_text(encoding="utf-8"))
+    facts = yaml.safe_load(shipped("CITATION.cff").read_text(encoding="utf-8"))
     authors = [
         author.get("name") or f"{author['family-names']}, {author['given-names']}" for author in facts["authors"]
     ]

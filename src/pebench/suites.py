@@ -83,6 +83,16 @@ class Suite:
         """What runs it."""
         return shlex.join(["pebench", "run", "--suite", self.file or self.name])
 
+    @property
+    def tested(self) -> tuple[int, ...]:
+        """The seeds that are tested."""
+        return tuple(range(self.seeds) if isinstance(self.seeds, int) else dict.fromkeys(self.seeds))
+
+    @property
+    def selecting(self) -> range:
+        """The seeds that settings are selected with, where any are."""
+        return range(SELECTION_SEED, SELECTION_SEED + self.selection_seeds)
+
     def kinds(self) -> list[RunConfig]:
         """One run of each task with each encoding, as costly as the regime asks; seeds and selection come later.
 
@@ -199,11 +209,9 @@ class Suite:
         """What is wrong with what is to be selected."""
         if self.regime not in REGIMES:
             yield str(unknown_name("regime", self.regime, REGIMES))
-        seeds = range(self.seeds) if isinstance(self.seeds, int) else self.seeds
         if self.selection_seeds < 1:
             yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
-        selecting = range(SELECTION_SEED, SELECTION_SEED + self.selection_seeds)
-        if self.select and any(seed in selecting for seed in seeds):
+        if self.select and any(seed in self.selecting for seed in self.tested):
             yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
         for name, values in self.select.items():
             if name == "model.d_ff" and self.regime != "width":
@@ -252,11 +260,13 @@ def serves(task: str, encoding: Encoding) -> bool:
 @functools.cache
 def suite_files() -> dict[str, Path]:
     """The suites that come with pebench, by name."""
+    return {path.stem: path for path in sorted(shipped("benchmarks").glob("*.py")) if _defines_suite(path)}
+
+
+def shipped(name: str) -> Path:
+    """A file or folder of the repository's top level that comes with pebench, in a wheel or a checkout."""
     here = Path(__file__).parent
-    folder = here / "benchmarks"  # in a wheel
-    if not folder.is_dir():
-        folder = here.parents[1] / "benchmarks"  # in a checkout
-    return {path.stem: path for path in sorted(folder.glob("*.py")) if _defines_suite(path)}
+    return here / name if (here / name).exists() else here.parents[1] / name
 
 
 def _defines_suite(path: Path) -> bool:

@@ -149,11 +149,10 @@ class Page:
         """One run of each task with each encoding of the suite, before anything is selected or matched."""
         return tuple(replace(self.suite, regime="width", select={}).kinds()) if self.suite else ()
 
-    @cached_property
+    @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds that the suite tests."""
-        seeds = self.suite.seeds if self.suite else ()
-        return tuple(range(seeds) if isinstance(seeds, int) else dict.fromkeys(seeds))
+        return self.suite.tested if self.suite else ()
 
     def of_suite(self, table: Table) -> bool:
         """Whether the suite asked for a table."""
