@@ -142,11 +142,14 @@ def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):
                 assert [*found.values()] == pytest.approx([part(values) for values in seeds])
 
 
-def test_a_table_that_is_learnt_has_one_picture(server, records):
+def test_an_encoding_has_one_picture_and_one_for_each_seed_if_it_is_learnt(server, records):
     tags = server.get("plugin/images/tags")
     assert {run: found["encoding"]["samples"] for run, found in tags.items()} == {
-        run: 1 for run, record in records.items() if record.config.encoding == "learned"
+        run: 1
+        for run, record in records.items()
+        if record.config.encoding == "learned" or (record.config.encoding != "none" and record.config.seed == 0)
     }
+    assert len({records[run].config.encoding for run in tags}) > 1
     for run in tags:
         (picture,) = server.get("plugin/images/images", run=run, tag="encoding", sample=0)
         assert picture["step"] == records[run].metrics["best_step"]

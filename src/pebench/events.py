@@ -73,9 +73,11 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
         if name.startswith("val/") or "@" in name:
             writer.add_scalar(_tag(name), value, step)
     _log_hyperparameters(writer, record)
-    if record.parameters["encoding"] and encoding.spec.max_len <= LONGEST:
+    trained = record.parameters["encoding"] > 0
+    if (trained or record.config.seed == 0) and encoding.spec.max_len <= LONGEST:  # a fixed one is the same with any seed
         try:
-            writer.add_image("encoding", _picture(encoding, record.config.encoding, step), step, dataformats="HWC")
+            note = f"trained for {step} steps" if trained else "nothing in it is trained"
+            writer.add_image("encoding", _picture(encoding, record.config.encoding, note), step, dataformats="HWC")
         except UserError:  # it tells nothing of position
             pass
         except Exception as error:  # a picture is no reason to lose a run
@@ -109,13 +111,13 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
         writer.file_writer.add_summary(summary)
 
 
-def _picture(encoding: PositionalEncoding, name: str, step: int) -> Any:
+def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:
     """What the encoding tells by now, as pixels (height, width, 3)."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     from pebench.results.figures.encoding import draw
 
-    canvas = FigureCanvasAgg(draw(effects(encoding.cpu()), name, f"trained for {step} steps"))
+    canvas = FigureCanvasAgg(draw(effects(encoding.cpu()), name, note))
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3]
