@@ -90,7 +90,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 def test_a_record_has_every_field(record: Record, out: Path) -> None:
     absent = {f.name for f in fields(Record) if getattr(record, f.name) in (None, {}, [], "")}
-    assert absent == {"error"}
+    assert absent == {"error", "matched_flops"}
     assert record.ok
     assert all(math.isfinite(number) for number in numbers(record.to_dict()))
     assert find_record(record.config, out) == record
@@ -119,6 +119,14 @@ def test_costs_are_of_a_likely_size(record: Record) -> None:
     assert 0.01 < record.duration_s < 600
     assert 10 < record.throughput < 1e6
     assert record.throughput * record.duration_s > record.config.train.batch_size
+
+
+def test_what_flops_are_matched_by_is_recorded_where_they_are(record: Record, tmp_path: Path) -> None:
+    assert record.matched_flops is None
+    config = replace(record.config, regime="FLOPs")
+    found = run(config, options(tmp_path))
+    assert found.matched_flops == cost(config).flops
+    assert found.flops_per_sample == record.flops_per_sample
 
 
 def test_the_data_are_named_by_content_and_size(record: Record) -> None:

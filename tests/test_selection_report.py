@@ -380,6 +380,16 @@ def test_rows_that_break_their_regime_are_refused(form: str, regime: str, value:
     assert "--allow-unmatched" in message
 
 
+@pytest.mark.parametrize(("full", "holds"), [(10_000, True), (10_101, False)])
+def test_texts_are_matched_at_full_length_though_most_are_shorter(full: int, holds: bool) -> None:
+    records = [replace(r, matched_flops=f) for r, f in zip(uneven("FLOPs", 9_000), (10_000, full), strict=True)]
+    if holds:
+        assert "Not matched" not in report.markdown(Page.of(records))
+        return
+    with pytest.raises(UserError, match="rope has 10,101 FLOPs, not 10,000"):
+        Page.of(records)
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(("regime", "value"), [("parameters", 10_100), ("FLOPs", 9_900), ("width", 20_000)])
 def test_rows_that_keep_to_their_regime_are_not(form: str, regime: str, value: int) -> None:

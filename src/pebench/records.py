@@ -36,7 +36,9 @@ class Record:
             metrics (``val/loss``) and the step they were reached at (``best_step``).
         curve: Validation and training metrics along the run, each point with its ``step``.
         parameters: Numbers of trained parameters: ``encoding`` and ``total``.
-        flops_per_sample: Floating-point operations to train on one sample once, forward and backward.
+        flops_per_sample: Floating-point operations to train on one sample once, forward and backward; of texts, on one
+            of the median length.
+        matched_flops: The same on a sample of full length, which rows are matched by under the regime ``FLOPs``.
         throughput: Samples (images, texts, windows of tokens) trained on in a second, validation excluded.
         peak_memory_gib: Largest resident memory of the process, or of the accelerator if one was used.
         duration_s: Wall-clock time of the whole run.
@@ -55,6 +57,7 @@ class Record:
     curve: Sequence[Mapping[str, float]] = field(default_factory=list)
     parameters: Mapping[str, int] = field(default_factory=dict)
     flops_per_sample: int | None = None
+    matched_flops: int | None = None
     throughput: float | None = None
     peak_memory_gib: float | None = None
     duration_s: float | None = None

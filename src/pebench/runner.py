@@ -18,6 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pebench import environment, registry
 from pebench.beyond import measure_beyond
 from pebench.config import Options, RunConfig
+from pebench.costs import cost
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.errors import UserError
@@ -127,6 +128,7 @@ def run(
         curve=curve.points,
         parameters={"encoding": count(module.trunk.encoding), "total": count(module)},
         flops_per_sample=flops,
+        matched_flops=cost(config).flops if config.regime == "FLOPs" else None,
         throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
         peak_memory_gib=memory,
         duration_s=stopwatch.wall,

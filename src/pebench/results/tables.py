@@ -28,7 +28,7 @@ from pebench.tasks import Task, find_task
 REGIME_TEXT = {
     "width": "width (the same trunk and steps in every row)",
     "parameters": "parameters (the same total within 1 %, by the width of the feed-forward layers)",
-    "FLOPs": "FLOPs (the same cost of a training step within 1 %, by the width of the feed-forward layers)",
+    "FLOPs": "FLOPs (the same cost of a step within 1 %, texts at full length, by the feed-forward layers' width)",
 }
 """What the rows of a table have in common, in words."""
 
@@ -226,8 +226,11 @@ class Table:
         regime = self.config.regime
         if regime == "width":
             return []
-        get = "parameters_total" if regime == "parameters" else "flops_per_sample"
-        costs = {row.label: value for row in self.rows if (value := row.costs[get])}
+        if regime == "parameters":
+            found = {row.label: row.costs["parameters_total"] for row in self.rows}
+        else:
+            found = {row.label: row.largest(lambda r: r.matched_flops or r.flops_per_sample) for row in self.rows}
+        costs = {label: value for label, value in found.items() if value}
         target = costs.get(self.reference) or next(iter(costs.values()), 0)
         return [
             f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"
