@@ -72,7 +72,7 @@ def measure(folder: Path, count: int, rounds: int) -> Iterator[tuple[str, str, s
 def report(source: Path, prefix: Path) -> tuple[float, float, float]:
     """Write every format, in a process of its own: seconds by the clock and of the processor, largest memory in GiB."""
     words = [sys.executable, "-c", MEASURED, "report", str(source), "--output", str(prefix)]
-    text = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    text = subprocess.run(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True).stderr
     code, wall, processor, kilobytes = text.split()[-4:]
     if code != "0":
         raise RuntimeError(text)
@@ -97,15 +97,13 @@ def make(out: Path, tasks: list[str], encodings: list[str], seeds: int) -> None:
                     ]
                     usual = {f"test/{metric}": value, "test/loss": draw.random(), **curve[-1], "best_step": 500}
                     failed = draw.random() < 0.01
+                    error = {"kind": "diverged", "reason": "loss is nan at step 12", "log": "..."}
                     record = Record(
-                        kind.with_seed(seed),
-                        "failed" if failed else "ok",
-                        {} if failed else usual,
-                        curve,
-                        {"encoding": 10 * number, "total": 10_000 + 10 * number},
-                        1_000_000, 1000 + draw.random(), 0.5, 10 * draw.random(), example.dataset, example.environment,
-                        "2026-01-01T00:00:00+00:00",
-                        {"kind": "diverged", "reason": "loss is nan at step 12", "log": "..."} if failed else None,
+                        kind.with_seed(seed), status="failed" if failed else "ok", metrics={} if failed else usual,
+                        curve=curve, parameters={"encoding": 10 * number, "total": 10_000 + 10 * number},
+                        flops_per_sample=1_000_000, throughput=1000 + draw.random(), peak_memory_gib=0.5,
+                        duration_s=10 * draw.random(), dataset=example.dataset, environment=example.environment,
+                        started="2026-01-01T00:00:00+00:00", error=error if failed else None,
                     )  # fmt: skip
                     values = record.to_dict()
                     file.write(json.dumps(values, sort_keys=True) + "\n")

@@ -38,7 +38,6 @@ class Record:
         parameters: Numbers of trained parameters: ``encoding`` and ``total``.
         flops_per_sample: Floating-point operations to train on one sample once, forward and backward; of texts, on one
             of the median length.
-        matched_flops: The same on a sample of full length, which rows are matched by under the regime ``FLOPs``.
         throughput: Samples (images, texts, windows of tokens) trained on in a second, validation excluded.
         peak_memory_gib: Largest resident memory of the process, or of the accelerator if one was used.
         duration_s: Wall-clock time of the whole run.
@@ -49,6 +48,7 @@ class Record:
         error: For a failed run: its ``kind``, the ``reason`` in one line and the ``log``'s tail.
         protocol: Version of the rules.
         schema: Version of this layout.
+        matched_flops: As `flops_per_sample`, of a sample of full length, by which the regime ``FLOPs`` matches rows.
     """
 
     config: RunConfig
@@ -57,7 +57,6 @@ class Record:
     curve: Sequence[Mapping[str, float]] = field(default_factory=list)
     parameters: Mapping[str, int] = field(default_factory=dict)
     flops_per_sample: int | None = None
-    matched_flops: int | None = None
     throughput: float | None = None
     peak_memory_gib: float | None = None
     duration_s: float | None = None
@@ -67,6 +66,7 @@ class Record:
     error: Mapping[str, str] | None = None
     protocol: str = PROTOCOL_VERSION
     schema: int = SCHEMA
+    matched_flops: int | None = None
 
     @property
     def ok(self) -> bool:
