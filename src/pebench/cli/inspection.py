@@ -171,7 +171,8 @@ def report_command(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{path}\n" for path in publish(page, records, options.output, options.source))
     else:
         sys.stdout.write(formats[name](page))
-    gc.freeze()  # the command is at its end: a search of all that it made would take a second
+    if "torch" not in sys.modules:  # with it this is not a command of its own, and a library would report leaks
+        gc.freeze()  # at the end of the command: a search of all that it made would take a second
     return 0
 
 
