@@ -12,8 +12,8 @@ SUITE = Suite(
     select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     cost=(
-        "336 runs, about 7 hours on 2 cores, two at a time (estimated); 112 of them are core's, and are not done "
-        "again where the folders of these are copied"
+        "336 runs, about 7 hours on 2 cores, two at a time (estimated); 112 of them are core's: "
+        "`pebench merge results/core.jsonl --out runs/fusion --suite fusion`"
     ),
     expect=(
         "On WikiText-2 concat is better than add and concat-qk better than concat; concat-proj, of the same function "

@@ -488,6 +488,24 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
     assert ask("merge", path, "--out", out).text.startswith("0 runs laid out")
 
 
+def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path, ask: Ask) -> None:
+    suite = "from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], ['add'], 2, 'smoke', select=%s)\n"
+    (tmp_path / "mine.py").write_text(suite % {"train.learning_rate": [1e-3, 1e-2]})
+    trials = [selecting(1e-3, 0.5), selecting(1e-2, 0.25), selecting(1e-1, 0.125)]  # the last is none of its values
+    tested = [
+        replace(record, config=replace(trial.config, stage="test").with_seed(record.config.seed))
+        for trial in trials
+        for record in runs("add", {0: 0.5, 1: 0.75, 2: 0.5})
+    ]
+    path = collected([*trials, *tested, run("rope", 0)], tmp_path / "all.jsonl")
+    answer = ask("merge", path, "--out", tmp_path / "runs", "--suite", tmp_path / "mine.py")
+    assert answer.text.startswith("4 runs laid out")
+    found = read_records(tmp_path / "runs")
+    assert {(r.config.stage, r.config.train.learning_rate, r.config.seed) for r in found} == {
+        ("test", 1e-2, 0), ("test", 1e-2, 1), ("select", 1e-2, 1_000_000), ("select", 1e-3, 1_000_000),
+    }  # fmt: skip
+
+
 def test_what_a_folder_holds_is_kept_and_completed(tmp_path: Path, ask: Ask) -> None:
     out = write([run("add", 0, 0.5), run("add", 1, None), run("add", 2, 0.75)], tmp_path / "runs")
     path = collected(runs("add", {0: None, 1: 0.25, 2: 0.25}), tmp_path / "all.jsonl")

@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
     merge.add_argument("sources", type=Path, nargs="+", metavar="SOURCE", help="output folders or .jsonl files")
     merge.add_argument("--records", type=Path, metavar="FILE", help="the .jsonl file to write")
     merge.add_argument("--out", type=Path, metavar="DIR", help="the output folder to write, where pebench run goes on")
+    merge.add_argument("--suite", metavar="NAME_OR_FILE", help="only the runs that this suite shares with them")
     merge.add_argument("--prefer-first", action="store_true", help="where records contradict, keep the first source's")
     merge.set_defaults(action=_later("inspection", "merge_command"))
 

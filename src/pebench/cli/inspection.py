@@ -94,7 +94,9 @@ def compare_command(options: argparse.Namespace) -> int:
 def merge_command(options: argparse.Namespace) -> int:
     """``pebench merge``."""
     from pebench.config import PROTOCOL_VERSION
+    from pebench.planning import Plan
     from pebench.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
+    from pebench.suites import load_suite
 
     if not (options.records or options.out):
         raise UserError(
@@ -113,6 +115,11 @@ def merge_command(options: argparse.Namespace) -> int:
             + "\nIf that is rounding, --prefer-first keeps those of the source named first"
             + (", after what --out holds." if there else ".")
         )
+    if options.suite:
+        plan = Plan(suite := load_suite(options.suite), suite.kinds())
+        found = {record.config.key: record for record in records}
+        wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
+        records = [record for record in records if record.config.key in wanted]
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
     text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to %s"
     text += f", {failed} of them failed" if failed else ""
