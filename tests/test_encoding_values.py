@@ -125,7 +125,7 @@ def test_learned_reads_its_table_in_row_major_order(extent):
 def test_learned_finds_a_cell_of_a_grid():
     encoding = encode("learned", GRID, ratio=0.5)
     row = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(torch.tensor([[2.0, 1.0]])))[0, 0]
-    assert_same(row, encoding.table[2 * 5 + 1].detach() * math.sqrt(32) * 0.5, 1e-6)
+    assert_same(row, encoding.table[2 * 5 + 1].detach() * math.sqrt(32), 1e-6)
 
 
 @both_golden
@@ -260,7 +260,7 @@ def test_axial_learned_sums_a_row_of_each_table(extent):
     tables = encoding.tables.detach().split(list(extent))
     for row, position in zip(told, grid_positions(extent).long().tolist(), strict=True):
         expected = sum(table[p] for table, p in zip(tables, position, strict=True))
-        assert_same(row, expected * 0.5 * math.sqrt(32 / len(extent)), 1e-6)
+        assert_same(row, expected * math.sqrt(32 / len(extent)), 1e-6)
 
 
 def test_random_is_one_fixed_table():
@@ -285,7 +285,7 @@ def test_gated_add_opens_with_its_gate(positions):
     encoding, content = encode("gated-add", (9,) * len(positions[0]), width=12, heads=3, ratio=0.5), noise(2, 5, 12)
     own = torch.tensor([wave(p, 12, 10000.0, 0.5) for p in positions])
     for gate, factor in ((0.0, 1.0), (math.log(3), 1.5), (-100.0, 0.0)):
-        nn.init.constant_(encoding.gate, gate)
+        nn.init.constant_(encoding.gate, gate / math.sqrt(12))
         assert_same(encoding.embed(content, encoding.prepare(torch.tensor(positions))), content + factor * own, 1e-6)
 
 

@@ -89,7 +89,7 @@ BROKEN = [
     Mutant("dead below the least", "kerple", "x + (x.clamp(min=least) - x).detach()", "x.clamp(min=least)"),
     Mutant("zero at the start, for ever", "kerple", "return -p * torch.log1p(a * state)", "return -p * torch.log1p(a * state) * 0"),
     Mutant("both factors zero at first", "position_matrix", "nn.init.normal_(self.left, std=self.rank**-0.5)\n        nn.init.normal_(self.right, std=self.spec.d_model**-0.5)", "nn.init.zeros_(self.left)\n        nn.init.zeros_(self.right)"),
-    Mutant("gate never opens", "gated_add", "2 * self.gate.sigmoid() * state", "2 * (self.gate.sigmoid() > 2) * state"),
+    Mutant("gate never opens", "gated_add", ".sigmoid() * state", ".sigmoid() * 0 * state"),
     # layers and heads
     Mutant("the first layer for all", "kerple", "x[layer]", "x[0]"),
     Mutant("the first layer for all", "swin_bias", "self.table[layer], state", "self.table[0], state"),

@@ -23,6 +23,7 @@ from pebench.results.latex import latex
 from pebench.results.page import Page
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
+from pebench.results.stats import equivalence, holm, paired_difference
 from pebench.results.web import html
 from pebench.suites import Suite
 from pebench.tasks import configure
@@ -89,6 +90,34 @@ def test_a_page_states_what_its_suite_declares() -> None:
     assert "**Since it was declared.** A seed more. It was dark.\n" in markdown(changed)
     assert "<b>Since it was declared.</b> A seed more." in html(changed)
     assert json.loads(to_json(changed))["suite"]["remarks"] == ["A seed more.", "It was dark."]
+
+
+def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
+    asked = replace(
+        SUITE, contrasts=[("rope", "concat"), ("concat", "add"), ("concat", "none")], margin={"accuracy": 0.01}
+    )
+    asked = replace(asked, encodings=[*MEANS, "none"])
+    changed = page(runs(), asked)
+    table = changed.tables[1]
+    values = {row.label: row.values for row in table.rows}
+    differences = [paired_difference(values[a], values[b]) for a, b in asked.contrasts[:2]]  # of none there is no run
+    found = changed.contrasts(table)
+    assert [(c.first, c.second) for c in found] == [*asked.contrasts[:2]]
+    assert [c.difference for c in found] == differences
+    assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences])
+    assert [c.verdict for c in found] == ["better", "not separable at 8 seeds"]
+    assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences])
+    assert [c.equivalent.holds for c in found] == [False, True]
+    text = markdown(changed)
+    assert "| rope - concat " in text
+    assert re.search(r"\| concat - add .*not separable at 8 seeds; equivalent within 1 points", text)
+    assert "concat - none" not in text
+    assert ">rope - concat<" in html(changed)
+    assert "rope - concat" in latex(changed)
+    assert [c["first"] for c in json.loads(to_json(changed))["tables"][1]["contrasts"]] == ["rope", "concat"]
+    assert "Declared contrasts" not in markdown(page(runs()))
+    with pytest.raises(UserError, match="unknown encoding of a contrast 'rop'"):
+        replace(asked, contrasts=[("rop", "add")]).kinds()
 
 
 def test_what_is_to_be_cited_stands_by_every_table() -> None:

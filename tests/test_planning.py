@@ -656,6 +656,34 @@ def test_a_selection_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> 
         plan_of(**({"select": {RATE: [1e-3, 1e-2]}} | changes)).testing({})
 
 
+def test_each_task_may_have_values_of_its_own_to_select_from() -> None:
+    rates = {"vit-digits": [1e-3, 1e-2], "text-order": [1e-2, 3e-2, 1e-1]}
+    plan = plan_of(tasks=[*rates], select={RATE: rates})
+    tried = {task: sorted({c.train.learning_rate for c in plan.selecting() if c.task == task}) for task in rates}
+    assert tried == rates
+    records = scored(plan, lambda c: -c.train.learning_rate)
+    assert {(c.task, c.train.learning_rate) for c in plan.testing(records)} == {
+        ("vit-digits", 1e-2),
+        ("text-order", 1e-1),
+    }
+    part = plan.suite.part(["text-order"])
+    assert {c.train.learning_rate for c in Plan(part, part.kinds()).selecting()} == {1e-2, 3e-2, 1e-1}
+
+
+@pytest.mark.parametrize(
+    ("rates", "problem"),
+    [
+        ({"vit-digits": [1e-3]}, "must be a list on each task, got None"),
+        ({"vit-digits": [1e-3], "text-order": []}, r"must be a list on each task, got \[\]"),
+        ({"vit-digits": [1e-3], "text-ordre": [1e-3]}, "unknown task to select train.learning_rate on 'text-ordre'"),
+        ({"vit-digits": [1e-3], "text-order": ["fast"]}, "fast"),
+    ],
+)
+def test_values_of_tasks_that_make_no_sense_are_refused(rates: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserError, match=problem):
+        plan_of(tasks=["vit-digits", "text-order"], select={RATE: rates})
+
+
 def test_a_setting_that_breaks_the_regime_cannot_be_selected() -> None:
     with pytest.raises(UserError, match=r"model\.d_model"):
         plan_of(regime="parameters", select={"model.d_model": [16, 32]}).selecting()

@@ -44,7 +44,8 @@ class Suite:
         vary: Settings that each value of makes tables of its own, dotted names to values:
             ``{"model.num_layers": [1, 2, 4]}``. All combinations run.
         select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
-            names to the values to try. All combinations run, at equal budget, with seeds of their own.
+            names to the values to try, or to those of each task by its name. All combinations run, at equal budget,
+            with seeds of their own.
         selection_seeds: How many seeds each combination runs with.
         where_served: Leave an encoding out where its card says that it does not serve the task, such as one for
             grids on text; else that is a mistake.
@@ -53,6 +54,8 @@ class Suite:
         decision: By which rule the question will be answered; empty for that of every page.
         remarks: What has come up since it was declared: what was changed, and what is wrong with its records.
         reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
+        contrasts: Pairs of labels, beside those with the reference, whose difference (the first minus the second) the
+            decision rests on; each table is corrected for their number.
         margin: The largest difference to the reference that does not matter, by name of a task or a headline metric,
             in the metric's unit (an accuracy is a share of 1). Declared before the runs; `MARGIN` holds for the rest.
         file: Where it was read from, if it is none of pebench's; `load_suite` fills it in.
@@ -67,13 +70,14 @@ class Suite:
     settings: Mapping[str, Any] = field(default_factory=dict)
     regime: str = "width"
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    select: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    select: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     selection_seeds: int = 1
     where_served: bool = False
     cost: str = ""
     expect: str = ""
     decision: str = ""
     remarks: Sequence[str] = ()
+    contrasts: Sequence[tuple[str, str]] = ()
     margin: Mapping[str, float] = field(default_factory=dict)
     reference: str = REFERENCE_ENCODING
     file: str = ""
@@ -112,6 +116,8 @@ class Suite:
         labels = {kind.label for kind in kinds}
         if kinds and self.reference not in labels | {REFERENCE_ENCODING}:
             problems.append(str(unknown_name("reference", self.reference, labels)))
+        strangers = [label for pair in self.contrasts for label in pair if kinds and label not in labels]
+        problems += [str(unknown_name("encoding of a contrast", label, labels)) for label in strangers]
         problems += self._values(kinds)
         if self.regime != "width" and not problems:
             kinds = self._matched(kinds, problems)
@@ -128,11 +134,23 @@ class Suite:
         if strangers := [task for task in tasks if task not in self.tasks]:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
-        return replace(self, tasks=tasks, margin={k: v for k, v in self.margin.items() if k not in left_out})
+        margin = {name: value for name, value in self.margin.items() if name not in left_out}
+        select = {
+            name: {task: values[task] for task in tasks if task in values} if isinstance(values, Mapping) else values
+            for name, values in self.select.items()
+        }
+        return replace(self, tasks=tasks, margin=margin, select=select)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
-        return [override(kind, values) for values in _combinations(self.select)] if self.select else []
+        return [override(kind, values) for values in _combinations(self._grid(kind.task))] if self.select else []
+
+    def _grid(self, task: str) -> dict[str, Sequence[Any]]:
+        """The values that are tried on a task of each setting that is selected."""
+        return {
+            name: values.get(task, ()) if isinstance(values, Mapping) else values
+            for name, values in self.select.items()
+        }
 
     def margin_of(self, task: str) -> float | None:
         """The largest difference that does not matter on a task; ``None`` where none is declared."""
@@ -152,7 +170,7 @@ class Suite:
         """What is wrong with the settings and values to select from, each alone, then together."""
         problems: list[str] = []
         for kind in kinds:
-            for name, values in self.select.items():
+            for name, values in self._grid(kind.task).items():
                 usable = isinstance(values, Sequence) and not isinstance(values, str)
                 for value in values if usable and not name.startswith("encoding.") else ():
                     with _collected(problems):
@@ -220,8 +238,18 @@ class Suite:
                 yield f"{name} cannot be selected: rows would not be matched by {self.regime}."
             elif name.startswith("encoding."):
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                yield f"the values to select {name} from must be a list, got {values!r}."
+            yield from self._lists(name, values)
+
+    def _lists(self, name: str, values: Any) -> Iterator[str]:
+        """What is wrong with the values to select a setting from."""
+        lists, where = [values], ""
+        if isinstance(values, Mapping):
+            lists, where = [values.get(task) for task in self.tasks], " on each task"
+            if strangers := sorted(values.keys() - {*self.tasks}):
+                yield str(unknown_name(f"task to select {name} on", strangers[0], self.tasks))
+        for found in lists:
+            if isinstance(found, str) or not isinstance(found, Sequence) or not found:
+                yield f"the values to select {name} from must be a list{where}, got {found!r}."
 
 
 def _margin_names(tasks: Iterable[str]) -> set[str]:

@@ -1,6 +1,7 @@
 """Numbers in words: counts, seeds, durations, sizes."""
 
 import math
+import re
 from collections.abc import Iterable
 
 
@@ -12,6 +13,17 @@ def counted(number: int, noun: str) -> str:
         ('1 run', '1200 runs')
     """
     return f"{number} {noun}{'s' if number != 1 else ''}"
+
+
+def natural(label: str) -> list[tuple[float, str]]:
+    """What labels sort by so that numbers in them stand in order.
+
+    Example:
+        >>> sorted(["concat (d_p=16)", "concat (d_p=4)", "concat", "add"], key=natural)
+        ['add', 'concat', 'concat (d_p=4)', 'concat (d_p=16)']
+    """
+    parts = re.split(r"(\d+(?:\.\d+)?)", label)
+    return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(parts)]
 
 
 def seeds_text(seeds: Iterable[int]) -> str:

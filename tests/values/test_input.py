@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pebench.models.transformer import Transformer
+from pebench.registry import parse_encoding
 
 from .helpers import (
     GRID,
@@ -61,9 +62,9 @@ def test_a_trunk_of_concat_wide_is_wider_but_for_its_feed_forward_layer():
 def test_a_learned_table_takes_the_sinusoids_place(name, positions):
     learned, fixed = (encode(name, positions, table=kind) for kind in ("learned", "sinusoid"))
     fixed.load_state_dict({k: v for k, v in learned.state_dict().items() if k != "table.rows"})
-    vectors, side, width = state_of(learned, positions), 9, learned.table.width
+    vectors, side = state_of(learned, positions), 9
     rows = [int(sum(x * side**place for place, x in enumerate(reversed(p)))) for p in positions]
-    scale = width**0.5 * learned.table.ratio
+    scale = learned.content_width**0.5
     assert_rows(vectors, [[scale * x for x in numbers(learned.table.rows[row])] for row in rows])
     content, heads = noise(2, 5, learned.content_width), noise(2, 2, 5, 12)
     assert torch.equal(learned.embed(content, vectors), fixed.embed(content, vectors))
@@ -75,7 +76,28 @@ def test_a_learned_table_is_drawn_at_the_scale_of_the_sinusoid():
     encoding = fresh("concat", (512,), width=64, d_p=16, ratio=0.5, table="learned")
     vectors = state_of(encoding, [(float(n),) for n in range(512)])
     assert vectors.square().mean().sqrt().item() == pytest.approx(0.5, rel=0.05)
-    assert encoding.table.rows.square().mean().sqrt().item() == pytest.approx(0.25, rel=0.05)
+    assert encoding.table.rows.square().mean().sqrt().item() == pytest.approx(0.5 / 48**0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("name", ["learned", "axial-learned", "concat(table='learned')"])
+def test_a_quiet_table_moves_as_fast_as_a_loud_one(name, ratio):
+    name, options = parse_encoding(name)
+    quiet, usual = (encode(name, TEXT_CELLS, **options, ratio=value) for value in (ratio, 1.0))
+    rows = [next(p for p in encoding.parameters() if p.ndim == 2) for encoding in (quiet, usual)]
+    before = [
+        encoding.embed(noise(1, 5, encoding.content_width), state_of(encoding, TEXT_CELLS))
+        for encoding in (quiet, usual)
+    ]
+    with torch.no_grad():
+        for row in rows:
+            row += 1e-3  # a step of Adam
+    for encoding, told in zip((quiet, usual), before, strict=True):
+        moved = encoding.embed(noise(1, 5, encoding.content_width), state_of(encoding, TEXT_CELLS)) - told
+        last = moved[..., -1]
+        torch.testing.assert_close(
+            last, torch.full_like(last, 1e-3 * encoding.content_width**0.5), rtol=1e-2, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("table", ["sinusoids", ""])

@@ -44,12 +44,12 @@ class AxialLearnedEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)
         self.tables = nn.Parameter(torch.empty(sum(spec.extent), spec.d_model))  # one below the other
-        self.scale = ratio * (spec.d_model / spec.num_axes) ** 0.5
+        self.ratio, self.scale = ratio, (spec.d_model / spec.num_axes) ** 0.5
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the tables anew: N(0, 1/D)."""
-        nn.init.normal_(self.tables, std=self.spec.d_model**-0.5)
+        """Draw the tables anew: N(0, ratio²/D)."""
+        nn.init.normal_(self.tables, std=self.ratio * self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the tables for `positions`: (L, P)."""

@@ -10,7 +10,7 @@ from pebench.registry import register
 
 @register("gated-add")
 class GatedAddEncoding(TableEncoding):
-    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(g) p.
+    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(sqrt(D) g) p.
 
     Args:
         spec: The model; ``d_model`` must be a multiple of 2P.
@@ -29,11 +29,13 @@ class GatedAddEncoding(TableEncoding):
 
     Differs from the paper:
         1. The factor 2: the gate is half open at first, and this way it starts as ``add`` does.
+        2. The factor sqrt(D), as tables have it: Adam moves a parameter by the learning rate, and a thousand such
+           steps of 1e-3 would leave a gate without it nearly as it is.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = GatedAddEncoding(spec)
-        >>> _ = nn.init.constant_(encoding.gate, 1.0986)  # open to three quarters: 1.5 times the sinusoid
+        >>> _ = nn.init.constant_(encoding.gate, 1.0986 / 2**0.5)  # open to three quarters: 1.5 times the sinusoid
         >>> encoding.embed(torch.zeros(1, 1, 2), encoding(encoding.prepare(torch.tensor([[0.0]])))).detach()
         tensor([[[0.0000, 2.1213]]])
     """
@@ -55,4 +57,4 @@ class GatedAddEncoding(TableEncoding):
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus what the gate lets through."""
-        return x + (2 * self.gate.sigmoid() * state).to(x.dtype)
+        return x + (2 * (self.spec.d_model**0.5 * self.gate).sigmoid() * state).to(x.dtype)

@@ -31,8 +31,9 @@ class LearnedEncoding(PositionalEncoding):
         Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929.
 
     Differs from the paper:
-        1. The table is stored and trained like the token table, N(0, 1/D), and scaled on use, so that
-           both move at the same pace under Adam. ViT and GPT-2 use N(0, 0.02²) for both, unscaled.
+        1. The table is stored and trained like the token table, N(0, ratio²/D), and scaled by sqrt(D) on use, so
+           that both move at the same pace under Adam, whatever the ratio they start at. ViT and GPT-2 use
+           N(0, 0.02²) for both, unscaled.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -52,17 +53,18 @@ class LearnedEncoding(PositionalEncoding):
         if start not in ("normal", "sinusoid"):
             raise ValueError(f"start of encoding 'learned' must be normal or sinusoid, got {start!r}")
         self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model), requires_grad=not frozen)
-        self.scale, self.start = ratio * spec.d_model**0.5, start
+        self.ratio, self.start = ratio, start
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table anew: N(0, 1/D), or the sinusoid at the same scale."""
+        """Draw the table anew: N(0, ratio²/D), or the sinusoid at the same scale."""
+        scale = self.ratio * self.spec.d_model**-0.5
         if self.start == "normal":
-            nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
+            nn.init.normal_(self.table, std=scale)
         else:
             waves = sinusoid(grid_positions(self.spec.extent), self.spec.d_model)
             with torch.no_grad():
-                self.table.copy_(waves * self.spec.d_model**-0.5)
+                self.table.copy_(waves * scale)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
@@ -70,4 +72,4 @@ class LearnedEncoding(PositionalEncoding):
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus the table's rows."""
-        return x + (self.table[state] * self.scale).to(x.dtype)
+        return x + (self.table[state] * self.spec.d_model**0.5).to(x.dtype)

@@ -16,29 +16,32 @@ class Table(nn.Module):
 
     Args:
         kind: ``sinusoid``, or ``learned``: as in the encoding of that name, a row for each trained position, stored
-            as N(0, 1/width) and scaled on use, so that it moves at the pace of the token table under Adam.
+            as N(0, ratio²/pace) and scaled by sqrt(pace) on use.
         spec: The model.
         width: Channels of a vector.
         base: Base of the sinusoid's wavelengths, dimensionless.
         ratio: Root mean square of the vectors.
         owner: Name of the encoding, for messages.
+        pace: The width of the token table, which is stored and scaled likewise: both then move alike under Adam.
 
     Raises:
         ValueError: For an unknown kind, or a width that cannot hold a sinusoid.
     """
 
-    def __init__(self, kind: str, spec: EncodingSpec, width: int, base: float, ratio: float, owner: str) -> None:
+    def __init__(
+        self, kind: str, spec: EncodingSpec, width: int, base: float, ratio: float, owner: str, pace: int
+    ) -> None:
         super().__init__()
         if kind not in KINDS:
             raise ValueError(f"table of encoding {owner!r} must be sinusoid or learned, got {kind!r}")
-        self.spec, self.width, self.base, self.ratio, self.owner = spec, width, base, ratio, owner
+        self.spec, self.width, self.base, self.ratio, self.owner, self.pace = spec, width, base, ratio, owner, pace
         self.rows = nn.Parameter(torch.empty(spec.max_len, width)) if kind == "learned" else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the rows, where there are any, from N(0, 1/width)."""
+        """Draw the rows, where there are any, from N(0, ratio²/pace)."""
         if self.rows is not None:
-            nn.init.normal_(self.rows, std=self.width**-0.5)
+            nn.init.normal_(self.rows, std=self.ratio * self.pace**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """(L, P) to the sinusoids (L, width), or to the rows' numbers (L,)."""
@@ -48,7 +51,7 @@ class Table(nn.Module):
 
     def forward(self, prepared: Tensor) -> Tensor:
         """What `prepare` returned, to (L, width)."""
-        return prepared if self.rows is None else self.rows[prepared] * (self.ratio * self.width**0.5)
+        return prepared if self.rows is None else self.rows[prepared] * self.pace**0.5
 
 
 class TableEncoding(PositionalEncoding):
@@ -73,7 +76,7 @@ class TableEncoding(PositionalEncoding):
             check_width(width, self.spec.num_axes, f"{what} of encoding {self.name!r}")
         elif width <= 0:
             raise ValueError(f"{what} of encoding {self.name!r} must be positive, got {width}")
-        self.table = Table(kind, self.spec, width, base, ratio, self.name)
+        self.table = Table(kind, self.spec, width, base, ratio, self.name, self.content_width)
         if self.table.rows is not None:
             self.beyond, self.size = "refuses", f"{self.size} + max_len * {width}"  # type: ignore[misc]
 

@@ -11,7 +11,7 @@ import orjson  # json would take as long as all the rest of it
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.origin import command, provenance, warnings
-from pebench.results.page import Page
+from pebench.results.page import Contrast, Page
 from pebench.results.tables import Table, Trial
 from pebench.suites import Suite
 
@@ -65,6 +65,16 @@ def _head(table: Table) -> dict[str, Any]:
         "higher_is_better": table.task.higher_is_better,
         "reference": table.reference,
     }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    """A declared contrast as raw numbers."""
+    small = contrast.equivalent
+    return {
+        "first": contrast.first, "second": contrast.second, **vars(contrast.difference),
+        "p_adjusted": contrast.p_adjusted, "verdict": contrast.verdict, "margin": small and small.margin,
+        "p_equivalent": small and small.p_adjusted, "equivalent": small and small.holds,
+    }  # fmt: skip
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
@@ -148,6 +158,7 @@ def to_json(page: Page) -> str:
         _head(table)
         | {part: _shared(table, part) for part in ("model", "data", "train")}
         | {"rows": _values(page, table)}
+        | {"contrasts": [_contrast(contrast) for contrast in page.contrasts(table)]}
         | {"trials": [_trial(trial) for trial in table.trials]}
         | {"warnings": warnings(table), "command": command(table), "provenance": provenance(table)}
         | {"wall_time_s": table.wall_time_s}

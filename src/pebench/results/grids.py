@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
-from pebench.results.page import Page, Series
+from pebench.results.page import Equivalence, Page, Series
 from pebench.results.stats import Estimate, estimate
 from pebench.results.tables import Row, Table
 from pebench.settings import assignments
 from pebench.tasks import Task
-from pebench.words import si_text
+from pebench.words import natural, si_text
 
 NOTHING = "–"
-WORDS = ("Encoding", "Verdict")
+WORDS = ("Encoding", "Contrast", "Verdict")
 """Columns of words, which stand to the left; numbers stand to the right."""
 
 SIZE = re.compile(r"[0-9.]+x")
@@ -123,16 +123,32 @@ def _verdicts(table: Table, page: Page) -> list[str]:
     def words(row: Row) -> str:
         if row.label == table.reference:
             return "reference"
-        found = equivalent.get(row.label)
-        within = f"; equivalent within {margin_text(found.margin, table.task)}" if found and found.holds else ""
-        return f"{row.verdict}{within}" if row.verdict else NOTHING
+        return f"{row.verdict}{_within(equivalent.get(row.label), table.task)}" if row.verdict else NOTHING
 
     return [words(row) for row in table.rows]
 
 
+def _within(found: Equivalence | None, task: Task) -> str:
+    return f"; equivalent within {margin_text(found.margin, task)}" if found and found.holds else ""
+
+
+def contrasts(table: Table, page: Page) -> Grid:
+    """What the suite declared to be compared beside the reference; empty where it declared nothing of these rows."""
+    task, found = table.task, page.contrasts(table)
+    if not found:
+        return {}
+    return {
+        "Contrast": [f"{contrast.first} - {contrast.second}" for contrast in found],
+        f"Δ{' (points)' * is_share(task)}": [_interval(contrast.difference, task, sign="+") for contrast in found],
+        "n": [str(contrast.difference.n) for contrast in found],
+        "Verdict": [f"{contrast.verdict}{_within(contrast.equivalent, task)}" for contrast in found],
+        "p": [p_text(contrast.p_adjusted) for contrast in found],
+    }
+
+
 def side_by_side(tables: Sequence[Table]) -> Grid:
     """Comparable tables side by side: rows encodings, columns tasks."""
-    labels = sorted({row.label for table in tables for row in table.rows})
+    labels = sorted({row.label for table in tables for row in table.rows}, key=natural)
     grid = {"Encoding": labels}
     for table in tables:
         cells = {row.label: _interval(row.estimate, table.task) for row in table.rows}
@@ -144,7 +160,7 @@ def side_by_side(tables: Sequence[Table]) -> Grid:
 
 def differences(tables: Sequence[Table], page: Page) -> Grid:
     """Comparable tables' differences to the reference side by side, with what may be said of them; may be empty."""
-    labels = sorted({row.label for table in tables for row in table.rows if row.difference})
+    labels = sorted({row.label for table in tables for row in table.rows if row.difference}, key=natural)
     if not labels:
         return {}
     grid = {"Encoding": labels}
@@ -170,7 +186,7 @@ def sweep(table: Table) -> Grid:
         text = unfinished if trial.score is None else f"{trial.score:.4f}"
         mark = "**" if chosen.get(trial.label) == trial.values else ""
         columns.setdefault(", ".join(map(str, trial.values.values())), {})[trial.label] = f"{mark}{text}{mark}"
-    labels = sorted({trial.label for trial in table.trials})
+    labels = sorted({trial.label for trial in table.trials}, key=natural)
     grid = {"Encoding": labels}
     return grid | {name: [cells.get(label, NOTHING) for label in labels] for name, cells in columns.items()}
 

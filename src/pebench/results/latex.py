@@ -4,7 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from pebench.references import cited
 from pebench.results.across import Summary
-from pebench.results.grids import WORDS, Grid, costs, differences, group_title, results, side_by_side, standings, title
+from pebench.results.grids import (
+    WORDS,
+    Grid,
+    contrasts,
+    costs,
+    differences,
+    group_title,
+    results,
+    side_by_side,
+    standings,
+    title,
+)
 from pebench.results.origin import warnings
 from pebench.results.page import Page
 from pebench.results.tables import Table
@@ -42,6 +53,8 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     for table in page.tables:
         caption = f"{title(table)}: {interval}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
         yield " ".join([caption, *warnings(table)]), results(table, page), [table]
+        if grid := contrasts(table, page):
+            yield f"{title(table)}: declared contrasts, {interval}, paired by seed; p Holm-adjusted.", grid, [table]
         yield f"{title(table)}: costs.", {"Encoding": [row.label for row in table.rows]} | costs(table), [table]
     for group, summary in page.summaries:
         if summary:

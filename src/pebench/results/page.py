@@ -10,11 +10,11 @@ from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError, unknown_name
 from pebench.records import Record
 from pebench.results.across import Summary, comparable, summarise
-from pebench.results.stats import ALPHA, equivalence, holm
+from pebench.results.stats import ALPHA, Difference, equivalence, holm, paired_difference, verdict
 from pebench.results.tables import Table, build_tables, sort_key
 from pebench.settings import assignments
 from pebench.suites import Suite
-from pebench.words import counted, seeds_text
+from pebench.words import counted, natural, seeds_text
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""
@@ -73,6 +73,27 @@ class Equivalence:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """Two rows that a suite declared to be compared.
+
+    Args:
+        first: Label of one.
+        second: Label of what is subtracted.
+        difference: At equal seeds.
+        p_adjusted: Of the paired t-test, after Holm's correction over the table's contrasts.
+        verdict: Of the first beside the second, in words.
+        equivalent: Whether the difference is too small to matter; ``None`` without a margin.
+    """
+
+    first: str
+    second: str
+    difference: Difference
+    p_adjusted: float | None
+    verdict: str
+    equivalent: Equivalence | None
+
+
+@dataclass(frozen=True)
 class Series:
     """Tables of one task that differ in one setting.
 
@@ -92,7 +113,7 @@ class Series:
     @property
     def labels(self) -> list[str]:
         """Every encoding of the tables."""
-        return sorted({row.label for table in self.tables.values() for row in table.rows})
+        return sorted({row.label for table in self.tables.values() for row in table.rows}, key=natural)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,8 +253,25 @@ class Page:
         if margin is None:
             return {}
         rows = [(row.label, row.difference) for row in table.rows if row.difference]
-        adjusted = holm([equivalence(difference, margin) for _, difference in rows])
-        return {name: Equivalence(margin, p) for (name, _), p in zip(rows, adjusted, strict=True)}
+        found = _equivalences([difference for _, difference in rows], margin)
+        return {name: one for (name, _), one in zip(rows, found, strict=True)}
+
+    def contrasts(self, table: Table) -> list[Contrast]:
+        """What the suite declared to be compared beside the reference, as far as a table has both rows at a seed."""
+        if not self.suite or not self.of_suite(table):
+            return []
+        margin, pairs = self.suite.margin_of(table.task.name), []
+        for first, second in self.suite.contrasts:
+            one, other = table.row(first), table.row(second)
+            if one and other and (difference := paired_difference(one.values, other.values)):
+                pairs.append((first, second, difference))
+        differences = [difference for _, _, difference in pairs]
+        adjusted = holm([difference.p_value for difference in differences])
+        small = [None] * len(pairs) if margin is None else _equivalences(differences, margin)
+        return [
+            Contrast(first, second, d, p, verdict(d, p, table.task.higher_is_better), equivalent)
+            for (first, second, d), p, equivalent in zip(pairs, adjusted, small, strict=True)
+        ]
 
     @cached_property
     def series(self) -> list["Series"]:
@@ -281,6 +319,11 @@ class Page:
         parts += [f"{counted(failed, 'run')} failed"] if failed else []
         parts += [f"{counted(missing, 'tested run')} missing"] if (missing := len(self.absent) - failed) else []
         return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
+
+
+def _equivalences(differences: Sequence[Difference], margin: float) -> list[Equivalence]:
+    adjusted = holm([equivalence(difference, margin) for difference in differences])
+    return [Equivalence(margin, p) for p in adjusted]
 
 
 def _counted(kind: str, names: dict[str, list[str]], named: bool) -> str:

@@ -13,6 +13,7 @@ from pebench.results.grids import (
     Grid,
     beyond,
     by_value,
+    contrasts,
     costs,
     differences,
     group_title,
@@ -40,6 +41,7 @@ DIFFERENCES = (
     "95 % interval. Words are by tests corrected over the table, so that a difference whose interval leaves out zero "
     "may have none; none means that the seeds cannot tell."
 )
+CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
 GATES = (
     "What must hold before anything is claimed, checked over these records. What does not hold is a bug, or a finding "
     "to be explained."
@@ -180,6 +182,7 @@ def _section(table: Table, page: Page) -> str:
     parts = [f"## {title(table)}", f"{table.task.summary}.", _pipe(results(table, page) | costs(table))]
     parts += [
         f"Cite: {cited([table])}.",
+        f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
         f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),

@@ -24,6 +24,7 @@ from pebench.results.stats import (
     verdict,
 )
 from pebench.tasks import Task, find_task
+from pebench.words import natural
 
 REGIME_TEXT = {
     "width": "width (the same trunk and steps in every row)",
@@ -321,14 +322,14 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
         known = [score for score in scores if score is not None]
         mean = fmean(known) if len(known) == len(seeds) else None
         trials.append(Trial(name, json.loads(text), tuple(runs), mean))
-    return tuple(sorted(trials, key=lambda trial: (trial.label, [*map(sort_key, trial.values.values())])))
+    return tuple(sorted(trials, key=lambda trial: (natural(trial.label), [*map(sort_key, trial.values.values())])))
 
 
 def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], reference: str) -> Table:
     seeds = sorted({seed for _, seed in runs})
     task = find_task(next(iter(runs.values())).config.task)
     rows = []
-    for name in sorted({name for name, _ in runs}):
+    for name in sorted({name for name, _ in runs}, key=natural):
         records = tuple(runs[name, seed] for seed in seeds if (name, seed) in runs)
         failed = {r.config.seed: reason for r in records if (reason := _failure(r, task))}
         values = {s: r.metrics[f"test/{task.metric}"] for r in records if (s := r.config.seed) not in failed}

@@ -118,6 +118,8 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
         "cite": prose(cited([table])),
+        "contrasts_text": report.CONTRASTS,
+        "contrasts": columns(grids.contrasts(table, page)),
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
