@@ -32,7 +32,7 @@ results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$
 	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
 
 readme:  ## Put the overview of the headline results into README.md and results/README.md
-	pebench report results/untuned.jsonl --suite untuned --format overview > overview.tmp
+	pebench report results/core.jsonl --suite core --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
 	rm overview.tmp
 
