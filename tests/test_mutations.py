@@ -67,7 +67,7 @@ BROKEN = [
     Mutant("rows and columns share a table", "axial_learned", "positions.long() + starts", "positions.long()"),
     # shapes taken for what they are not
     Mutant("indexed by batch", "add", "x + state.to(x.dtype)", "x + state.to(x.dtype)[: len(x), None]"),
-    Mutant("indexed by batch", "learned", "self.table[state] * self.scale", "self.table[: len(x), None] * self.scale"),
+    Mutant("indexed by batch", "learned", "self.table[state] * self.spec", "self.table[: len(x), None] * self.spec"),
     Mutant("the number of tokens for positions", "add", "sinusoid(positions, self.spec", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self.spec"),
     Mutant("positions from the sequence", "t5_bias", "positions.T[:, None, :] - positions.T[:, :, None]", "torch.arange(len(positions)).expand(positions.shape[1], 1, -1) - positions.T[:, :, None]"),
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
