@@ -74,9 +74,8 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
             writer.add_scalar(_tag(name), value, step)
     _log_hyperparameters(writer, record)
     trained = record.parameters["encoding"] > 0
-    if (
-        trained or record.config.seed == 0
-    ) and encoding.spec.max_len <= LONGEST:  # a fixed one is the same with any seed
+    told = trained or record.config.seed == 0  # a fixed one is the same with any seed
+    if told and encoding.spec.max_len <= LONGEST:
         try:
             note = f"trained for {step} steps" if trained else "nothing in it is trained"
             writer.add_image("encoding", _picture(encoding, record.config.encoding, note), step, dataformats="HWC")

@@ -75,11 +75,8 @@ def keys_of(name: str) -> set[str]:
         kinds = load_suite(name).kinds()
         tasks = {key for config in kinds for key in keys_of(config.task)}
         return {OWN} | tasks | {key for config in kinds for key in _of_encoding(config.encoding, config.encoding_args)}
-    if (
-        name.partition("(")[0] not in encoding_cards()
-        and ":" not in name
-        and name.partition("(")[0] not in plugin_cards()[0]
-    ):
+    plain = name.partition("(")[0]
+    if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_name("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name))
 

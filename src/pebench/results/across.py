@@ -84,6 +84,11 @@ class Summary:
     groups: tuple[tuple[str, ...], ...] = ()
     reference: str = REFERENCE_ENCODING
 
+    @property
+    def fewest(self) -> int:
+        """Seeds of the task that has fewest; with one there are no intervals."""
+        return min(self.tasks.values())
+
 
 def comparable(tables: Iterable[Table]) -> list[list[Table]]:
     """Tables of different tasks under the same rules: protocol, tier, regime, selection, and changes to the budgets.

@@ -63,7 +63,7 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
 
 def _how(summary: Summary) -> str:
     text = f"{len(summary.tasks)} tasks"
-    if min(summary.tasks.values()) > 1:
+    if summary.fewest > 1:
         text += f", the middle 95 % of {summary.replicates:,} resamples of their seeds"
     text += "."
     return text + (" † Failed runs count as score 0." if any(row.failed for row in summary.rows) else "")

@@ -142,12 +142,10 @@ def warnings(table: Table) -> list[str]:
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
-    for label, seeds in table.fragile.items():
-        called = table.row(label)
-        assert called
-        assert called.difference
-        of = called.difference.n
-        found.append(f"{label} would not be called {called.verdict} without any one of {seeds} of its {of} seeds.")
+    for row in table.rows:
+        if row.difference and (seeds := table.fragile.get(row.label)):
+            of = f"{seeds} of its {row.difference.n} seeds"
+            found.append(f"{row.label} would not be called {row.verdict} without any one of {of}.")
     reference = table.row(table.reference)
     if reference is None or not reference.values:
         found.append(f"No run of {table.reference} finished: there are no differences to it.")

@@ -258,7 +258,7 @@ class Page:
 
     def contrasts(self, table: Table) -> list[Contrast]:
         """What the suite declared to be compared beside the reference, as far as a table has both rows at a seed."""
-        if not self.suite or not self.of_suite(table):
+        if not (self.suite and self.suite.contrasts and self.of_suite(table)):
             return []
         margin, pairs = self.suite.margin_of(table.task.name), []
         for first, second in self.suite.contrasts:

@@ -228,7 +228,7 @@ def across_facts(summary: Summary | None) -> list[str]:
     if summary is None:
         return ["No figures: they need two encodings that have runs of every task at a common seed."]
     seeds = ", ".join(f"{task} ({count})" for task, count in summary.tasks.items())
-    fewest = min(summary.tasks.values())
+    fewest = summary.fewest
     drawn = f"Intervals from {summary.replicates:,} resamples." if fewest > 1 else "No intervals: one seed has none."
     facts = [f"Tasks and seeds: {seeds}. {drawn}", _apart(summary)]
     if 1 < fewest < MIN_PAIRS:

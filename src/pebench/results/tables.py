@@ -186,7 +186,7 @@ class Table:
             for label, p in zip(found, holm(p_values), strict=True):
                 if label in counts and seed in without[label] and p is not None and p >= ALPHA:
                     counts[label] += 1
-        return {label: counts[label] for label in sorted(counts) if counts[label]}
+        return {label: count for label, count in counts.items() if count}
 
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
