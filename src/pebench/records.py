@@ -49,6 +49,8 @@ class Record:
         protocol: Version of the rules.
         schema: Version of this layout.
         matched_flops: As `flops_per_sample`, of a sample of full length, by which the regime ``FLOPs`` matches rows.
+        position_shares: Of the variance of what each block, and last the output layer, is given, the share that lies
+            between positions: ``untrained`` and ``trained``. See `pebench.shares`.
     """
 
     config: RunConfig
@@ -67,6 +69,7 @@ class Record:
     protocol: str = PROTOCOL_VERSION
     schema: int = SCHEMA
     matched_flops: int | None = None
+    position_shares: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:

@@ -25,6 +25,7 @@ from pebench.errors import UserError
 from pebench.models import transformer
 from pebench.modules.base import SequenceModule
 from pebench.records import FILE_NAME, Record, write_record
+from pebench.shares import position_shares
 from pebench.tasks import find_task
 
 import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
@@ -138,6 +139,7 @@ def run(
         )
         | {"devices": trainer.world_size}
         | described_plugins(module.trunk.encoding),
+        position_shares=shares_before_and_after(config, data, module) if config.stage == "test" else {},
         started=started.isoformat(timespec="seconds"),
     )
     if trainer.is_global_zero:
@@ -246,6 +248,16 @@ def chosen_metrics(config: RunConfig, tested: Mapping[str, Tensor], curve: list[
     validation = {name: value for name, value in best.items() if name.startswith("val/")}
     test = {name: float(value) for name, value in tested.items() if name.startswith("test/")}
     return {"best_step": best["step"], **validation, **test}
+
+
+def shares_before_and_after(
+    config: RunConfig, data: TensorDataModule, module: SequenceModule
+) -> dict[str, list[float | None]]:
+    """How much of what each block is given is position, in the model as it began and as it is."""
+    twin = build(config, data).to(module.device)  # never compiled
+    untrained = position_shares(twin, data)
+    twin.load_state_dict(module.state_dict())
+    return {"untrained": untrained, "trained": position_shares(twin, data)}
 
 
 def described_plugins(encoding: torch.nn.Module) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -40,17 +40,22 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "p_equivalent": small and small.p_adjusted,
             "equivalent": small and small.holds,
             "perplexity": row.perplexity,
-            "beyond": {
-                label: {str(seed): value for seed, value in seeds.items()}
-                for label, seeds in row.beyond(table.task.metric).items()
+            "beyond": {label: _by_seed(seeds) for label, seeds in row.beyond(table.task.metric).items()},
+            "position_shares": {
+                stage: [_by_seed(shares) for shares in layers] for stage, layers in row.position_shares.items()
             },
             **row.costs,
             "throughput_unit": f"{table.task.unit}/s",
-            "values": {str(seed): value for seed, value in row.values.items()},
-            "failed": {str(seed): reason for seed, reason in row.failed.items()},
+            "values": _by_seed(row.values),
+            "failed": _by_seed(row.failed),
             "missing": [absence.seed for absence in absent if absence.label == row.label],
         })  # fmt: skip
     return found
+
+
+def _by_seed(values: Mapping[int, Any]) -> dict[str, Any]:
+    """As JSON has it, whose keys are text."""
+    return {str(seed): value for seed, value in values.items()}
 
 
 def _head(table: Table) -> dict[str, Any]:

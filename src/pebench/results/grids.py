@@ -1,7 +1,7 @@
 """What stands in the cells: tables as columns of text, for every way of writing them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
@@ -84,6 +84,30 @@ def beyond(table: Table) -> Grid:
         cells = [_interval(estimate(values) if values else None, task) for values in seeds]
         grid[label if factor(label) is None else f"at {label}"] = cells
     return grid
+
+
+def position_shares(table: Table) -> Grid:
+    """How much of what is in the residual stream is position, in percent; empty where it was not measured."""
+    found = [row.position_shares for row in table.rows]
+    depth = max((len(layers) for stages in found for layers in stages.values()), default=0)
+    if not depth:
+        return {}
+
+    def cells(stage: str, layer: int) -> list[str]:
+        return [_percent(stages[stage][layer] if stage in stages else {}) for stages in found]
+
+    grid = {"Encoding": [row.label for row in table.rows], "input, untrained": cells("untrained", 0)}
+    grid["input"] = cells("trained", 0)
+    return grid | {f"after block {layer}": cells("trained", layer) for layer in range(1, depth)}
+
+
+def _percent(shares: Mapping[int, float]) -> str:
+    """The mean over seeds of a share of 1, with its interval."""
+    if not shares:
+        return NOTHING
+    value = estimate(shares.values())
+    mean = f"{100 * value.mean:z.1f}"
+    return mean if value.half_width is None else f"{mean} ± {100 * value.half_width:.1f}"
 
 
 def series_title(series: Series) -> str:

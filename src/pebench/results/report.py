@@ -18,6 +18,7 @@ from pebench.results.grids import (
     differences,
     group_title,
     margin_text,
+    position_shares,
     results,
     series_title,
     side_by_side,
@@ -40,6 +41,11 @@ DIFFERENCES = (
     "Differences to `{reference}` at equal seeds, and what may be said of them. `a ± b`: mean over seeds, and half its "
     "95 % interval. Words are by tests corrected over the table, so that a difference whose interval leaves out zero "
     "may have none; none means that the seeds cannot tell."
+)
+SHARES = (
+    "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
+    "(%) that lies between positions, as it enters each block and last the output layer. Images have their middle in "
+    "common and texts their beginning, so compare with an encoding that tells nothing."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
 GATES = (
@@ -184,6 +190,7 @@ def _section(table: Table, page: Page) -> str:
         f"Cite: {cited([table])}.",
         f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
         f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
+        f"{SHARES}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),
     ]

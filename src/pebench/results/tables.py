@@ -111,6 +111,18 @@ class Row:
         return found
 
     @cached_property
+    def position_shares(self) -> dict[str, list[dict[int, float]]]:
+        """``untrained`` and ``trained`` to seed to share, for what each block and last the output layer is given."""
+        found: dict[str, list[dict[int, float]]] = {}
+        for record in self.finished:
+            for stage, shares in record.position_shares.items():
+                layers = found.setdefault(stage, [{} for _ in shares])
+                for layer, share in zip(layers, shares, strict=True):
+                    if share is not None:
+                        layer[record.config.seed] = share
+        return found
+
+    @cached_property
     def costs(self) -> dict[str, Any]:
         """What the encoding costs: parameters, operations, throughput, memory."""
         return {

@@ -79,13 +79,14 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         table: What is drawn.
         stem: What their names begin with.
     """
-    from pebench.results.figures import beyond, cost, curves, differences, style
+    from pebench.results.figures import beyond, cost, curves, differences, shares, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
         ("differences", "Differences", differences),
         ("cost", "Quality against cost", cost),
         ("beyond", "Beyond the trained size", beyond),
+        ("shares", "Position in the residual stream", shares),
     )
     for name, title, module in kinds:
         if len(table.rows) > FEW_ROWS and module is not differences:

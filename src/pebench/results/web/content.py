@@ -123,6 +123,8 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
+        "shares_text": report.SHARES,
+        "shares": columns(grids.position_shares(table)),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),

@@ -1,0 +1,104 @@
+"""How much of the residual stream is position: shares of variance, of known data and of known models."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from pebench.config import Options, RunConfig
+from pebench.data import datamodule_of
+from pebench.results import grids
+from pebench.results.figures.shares import draw
+from pebench.results.tables import build_tables
+from pebench.runner import build, run
+from pebench.shares import PositionShare, position_shares
+from pebench.tasks import configure
+
+
+def share_of(x: torch.Tensor, valid: torch.Tensor | None = None) -> float | None:
+    share = PositionShare(x.shape[1], x.shape[2])
+    for rows in range(0, len(x), 7):
+        share.update(x[rows : rows + 7], None if valid is None else valid[rows : rows + 7])
+    return share.compute()
+
+
+def vectors(position: float, content: float, examples: int = 400) -> torch.Tensor:
+    noise = torch.Generator().manual_seed(0)
+    told, said = torch.randn(1, 30, 16, generator=noise), torch.randn(examples, 30, 16, generator=noise)
+    told = (told - told.mean(1, keepdim=True)) / told.std(1, correction=0, keepdim=True)
+    return 5 + position * told + content * said
+
+
+@pytest.mark.parametrize(("position", "content"), [(1.0, 1.0), (0.5, 1.0), (1.0, 3.0)])
+def test_it_is_the_share_of_what_varies_by_position(position, content):
+    expected = position**2 / (position**2 + content**2)
+    assert share_of(vectors(position, content)) == pytest.approx(expected, abs=0.01)
+
+
+def test_it_is_zero_where_position_tells_nothing_and_one_where_it_tells_all():
+    few = [share_of(vectors(0.0, 1.0, examples=3)[:, torch.randperm(30)]) for _ in range(5)]
+    assert all(share is not None and abs(share) < 0.08 for share in few)  # the plain ratio would be a third
+    assert share_of(vectors(1.0, 0.0, examples=3)) == pytest.approx(1.0)
+
+
+def test_it_is_not_known_of_one_vector_a_position_or_of_equal_ones():
+    assert share_of(torch.randn(1, 5, 4)) is None
+    assert share_of(torch.ones(6, 5, 4)) is None
+
+
+def test_padding_does_not_count():
+    x = vectors(1.0, 1.0)
+    valid = torch.arange(30) < torch.randint(1, 31, (len(x), 1), generator=torch.Generator().manual_seed(0))
+    noisy = torch.where(valid[..., None], x, 100.0)
+    assert share_of(noisy, valid) == pytest.approx(share_of(x * valid[..., None], valid))
+    assert share_of(noisy, valid) == pytest.approx(0.5, abs=0.05)
+
+
+def smoke(task: str, encoding: str, **options: Any) -> RunConfig:
+    return configure(task, encoding, 0, "smoke", encoding_args=options)
+
+
+def shares(task: str, encoding: str, **options: Any) -> list[float | None]:
+    config = smoke(task, encoding, **options)
+    data = datamodule_of(config)
+    return position_shares(build(config, data), data)
+
+
+@pytest.mark.parametrize("task", ["text-order", "lm-grammar", "vit-digits"])
+def test_what_is_told_at_the_input_is_seen_there(task):
+    none, add, loud = shares(task, "none"), shares(task, "add"), shares(task, "add", ratio=3.0)
+    assert None not in (*none, *add, *loud)
+    assert none[0] < add[0] < loud[0] < 1
+    assert shares(task, "rope")[0] == none[0]  # which acts later
+
+
+def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):
+    records = [run(smoke("vit-digits", name), Options(tmp_path, device="cpu", threads=1)) for name in ("add", "none")]
+    for record in records:
+        config = record.config
+        data = datamodule_of(config)
+        fresh = position_shares(build(config, data), data)
+        assert record.position_shares["untrained"] == pytest.approx(fresh)
+        assert record.position_shares["trained"] != pytest.approx(fresh)
+        assert len(fresh) == config.model.num_layers + 1
+    grid = grids.position_shares(build_tables(records)[0])
+    assert list(grid)[:4] == ["Encoding", "input, untrained", "input", "after block 1"]
+    shown = [f"{100 * record.position_shares['untrained'][0]:.1f}" for record in records]
+    assert grid["input, untrained"] == shown
+    figure = draw(build_tables(records)[0])
+    assert figure is not None
+    heights = [line.get_ydata() for line in figure.axes[0].lines]
+    for record, height in zip(records, heights, strict=True):
+        assert list(height) == pytest.approx([100 * share for share in record.position_shares["trained"]])
+
+
+def test_a_run_that_selects_does_not_measure_it(tmp_path):
+    config = replace(smoke("vit-digits", "add"), stage="select", selected=("train.learning_rate",))
+    assert run(config, Options(tmp_path, device="cpu", threads=1)).position_shares == {}
+
+
+def test_a_table_of_records_without_it_has_no_such_part(tmp_path):
+    record = run(smoke("vit-digits", "add"), Options(tmp_path, device="cpu", threads=1))
+    table = build_tables([replace(record, position_shares={})])[0]
+    assert (grids.position_shares(table), draw(table)) == ({}, None)
