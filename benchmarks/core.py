@@ -10,7 +10,7 @@ SUITE = Suite(
     tier="core",
     select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
-    cost="280 runs, about 6 hours on 2 cores, two at a time",
+    cost="280 runs, about 8 hours on 2 cores that did other work too, two at a time",
     expect=(
         "None is clearly below the rest on CIFAR-10 and, by less, on WikiText-2; rope is first on WikiText-2; concat "
         "and add do not differ on images; on sentiment nothing separates, and add, concat and learned are equivalent."

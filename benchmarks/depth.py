@@ -7,6 +7,7 @@ SUITE = Suite(
     question="Is no encoding at all nearly as good, and does that depend on depth and on causality?",
     tasks=["lm-wikitext2", "vit-cifar10"],
     encodings=["add", "none", "rope"],
+    contrasts=[("none", "rope")],
     seeds=8,
     tier="core",
     vary={"model.num_layers": [1, 2, 4, 8]},
@@ -22,12 +23,14 @@ SUITE = Suite(
     ),
     expect=(
         "Causal (WikiText-2): none is far behind with one layer and closes most of the gap by four, as deeper models "
-        "can count what they see. Bidirectional (CIFAR-10): no depth closes it."
+        "can count what they see. Bidirectional (CIFAR-10): no depth closes it. To rope as to add."
     ),
     decision=(
-        "By the difference of none to add at each depth: the gap closes where the interval of the difference at eight "
-        "layers lies nearer to zero than that at one, without overlap, and is closed where none is equivalent. "
-        "Causality is not told apart from what else sets a language model apart from images; sentiment, where "
-        "`untuned` tells none from nothing, could not show a gap closing."
+        "By the difference of none to add, and to rope, at each depth: the gap closes where the interval of the "
+        "difference at eight layers lies nearer to zero than that at one, without overlap, and is closed where none "
+        "is equivalent. Causality is not told apart from what else sets a language model apart from images; "
+        "sentiment, where `untuned` tells none from nothing, could not show a gap closing. What `core` found with "
+        "four layers was known when this was declared. Where a row's best rate is at the edge of its grid, the grid "
+        "goes on for all rows of that task."
     ),
 )  # fmt: skip

@@ -35,7 +35,9 @@ SUITE = Suite(
     expect="As with the sinusoid (suite `fusion`), with smaller differences, since a trained table can leave channels.",
     decision=(
         "As in `fusion`, with `learned` for `add`. Behind a trained table, add-proj, gated-add and concat-proj can be "
-        "no other function than `learned`: a difference of theirs is one of optimisation. `learned` draws its table "
-        "from another stream than the others at the same seed, so that pairing covers all but the table."
+        "no other function than `learned`: a difference of theirs is one of optimisation. No difference of concat to "
+        "`learned` is called one of fusing: it is not held against loudness or equal size here. What `core` found of "
+        "`learned` and none was known when this was declared. `learned` draws its table from another stream than the "
+        "others at the same seed, so that pairing covers all but the table."
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ SUITE = Suite(
         *(("concat", {"d_p": channels, "ratio": ratio}) for channels, ratio in ((4, 2.5), (32, 0.7))),
     ],
     contrasts=[
-        ("concat (base=100.0)", "concat"), ("add (base=100.0)", "add"), ("concat (d_p=4)", "concat"),
+        ("concat (base=100.0)", "concat"), ("concat (base=100.0)", "add (base=100.0)"), ("concat (d_p=4)", "concat"),
         ("concat (d_p=4, ratio=2.5)", "concat (d_p=4)"), ("concat (d_p=8)", "concat"), ("concat (d_p=32)", "concat"),
         ("concat (d_p=32, ratio=0.7)", "concat (d_p=32)"),
     ],
@@ -35,9 +35,14 @@ SUITE = Suite(
         "(standard deviation below 0.05)."
     ),
     decision=(
-        "By the contrasts. At a ratio of one fewer channels are quieter altogether: what they add up to beside the "
-        "content is about that of concat (0.7 to 1.5 times) in the rows with a ratio of their own. Where concat with "
-        "the base of 100 is clearly better than with 10,000, its difference to add is one of frequencies as much as of "
-        "the split. Long and short texts are added if `fusion` tells concat from add on them."
+        "By the contrasts; as well is equivalent, which eight seeds can seldom show on CIFAR-10. At a ratio of one "
+        "fewer channels are quieter altogether: what they add up to beside the content is that of concat in the rows "
+        "with a ratio of their own (0.9 to 1.2 times; of what varies, 4 channels are 2.2 times as loud on images, "
+        "whose axes then have one wavelength each: the number of channels and the frequencies change together). Half "
+        "of the width is tried on images alone. What `core` found of add and concat was known when this was declared. "
+        "Where the difference of concat to add is clear with the base of 10,000 and not, or the other way, with 100, "
+        "it is one of frequencies as much as of the split. Long and short texts are added if `fusion` "
+        "tells concat from add on them. Where a row's best rate is at the edge of its grid, the grid goes on for all "
+        "rows of that task."
     ),
 )  # fmt: skip

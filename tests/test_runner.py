@@ -107,6 +107,16 @@ def test_a_curve_has_a_point_for_each_evaluation(record: Record) -> None:
     assert all({"val/loss", "train/loss"} <= set(point) for point in record.curve)
 
 
+def test_the_headline_metric_may_choose_the_weights(tmp_path: Path) -> None:
+    config = smoke("vit-digits", "add", max_steps=60, evaluations=12, learning_rate=0.05, monitor="metric")
+    record = run(config, options(tmp_path))
+    accuracies = {point["step"]: point["val/accuracy"] for point in record.curve if "val/accuracy" in point}
+    losses = {point["step"]: point["val/loss"] for point in record.curve if "val/loss" in point}
+    assert record.metrics["best_step"] == max(accuracies, key=accuracies.__getitem__)
+    assert record.metrics["val/accuracy"] == max(accuracies.values())
+    assert max(accuracies, key=accuracies.__getitem__) != min(losses, key=losses.__getitem__)  # else it shows nothing
+
+
 def test_the_validation_metrics_are_those_of_the_best_point(record: Record) -> None:
     best = min(record.curve, key=lambda point: point["val/loss"])
     assert record.metrics["best_step"] == best["step"]

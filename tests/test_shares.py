@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 import torch
 
+from pebench import ViT
+from pebench.callbacks import InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
+from pebench.encodings.base import PositionalEncoding
+from pebench.records import Record
 from pebench.results import grids
 from pebench.results.figures.shares import draw
 from pebench.results.tables import build_tables
 from pebench.runner import build, run
-from pebench.shares import PositionShare, position_shares
+from pebench.shares import PositionShare, measure_shares, position_shares
 from pebench.tasks import configure
 
 
@@ -36,15 +40,23 @@ def test_it_is_the_share_of_what_varies_by_position(position, content):
     assert share_of(vectors(position, content)) == pytest.approx(expected, abs=0.01)
 
 
-def test_it_is_zero_where_position_tells_nothing_and_one_where_it_tells_all():
-    few = [share_of(vectors(0.0, 1.0, examples=3)[:, torch.randperm(30)]) for _ in range(5)]
-    assert all(share is not None and abs(share) < 0.08 for share in few)  # the plain ratio would be a third
+def test_it_is_zero_on_average_where_position_tells_nothing_and_one_where_it_tells_all():
+    noise = torch.Generator().manual_seed(0)
+    found = [share_of(torch.randn(3, 30, 16, generator=noise)) for _ in range(100)]
+    assert abs(sum(found) / len(found)) < 0.01  # the plain ratio would be a third
     assert share_of(vectors(1.0, 0.0, examples=3)) == pytest.approx(1.0)
+
+
+def test_what_an_example_has_in_common_is_not_taken_for_position():
+    noise = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 30, 16, generator=noise) + 3 * torch.randn(400, 1, 16, generator=noise)
+    assert -1 / 400 < share_of(x) < 0.001
 
 
 def test_it_is_not_known_of_one_vector_a_position_or_of_equal_ones():
     assert share_of(torch.randn(1, 5, 4)) is None
     assert share_of(torch.ones(6, 5, 4)) is None
+    assert share_of(torch.full((6, 5, 4), float("nan"))) is None
 
 
 def test_padding_does_not_count():
@@ -83,7 +95,7 @@ def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):
         assert record.position_shares["trained"] != pytest.approx(fresh)
         assert len(fresh) == config.model.num_layers + 1
     grid = grids.position_shares(build_tables(records)[0])
-    assert list(grid)[:4] == ["Encoding", "input, untrained", "input", "after block 1"]
+    assert list(grid)[:4] == ["Encoding", "input, untrained", "input", "into the output"]
     shown = [f"{100 * record.position_shares['untrained'][0]:.1f}" for record in records]
     assert grid["input, untrained"] == shown
     figure = draw(build_tables(records)[0])
@@ -91,6 +103,54 @@ def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):
     heights = [line.get_ydata() for line in figure.axes[0].lines]
     for record, height in zip(records, heights, strict=True):
         assert list(height) == pytest.approx([100 * share for share in record.position_shares["trained"]])
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # within torch.compile
+def test_a_compiled_model_is_measured_and_left_as_it_is():
+    config = smoke("vit-digits", "add")
+    data = datamodule_of(config)
+    module = build(config, data)
+    before = position_shares(build(config, data), data)
+    module.trunk.compile(backend="eager")
+    module.loss(data.on_after_batch_transfer(data.split("val")[0][torch.arange(4)], 0))
+    assert measure_shares(build(config, data), module, data, lambda: False) == {"untrained": before, "trained": before}
+    assert not module.trunk.norm._forward_pre_hooks
+
+
+class Stubborn(PositionalEncoding):
+    """Cannot be built twice, or copied."""
+
+    name = "stubborn"
+
+    def __deepcopy__(self, memo):
+        raise TypeError("not to be copied")
+
+
+def test_what_cannot_be_measured_is_no_reason_to_lose_a_run(caplog):
+    config = smoke("vit-digits", "none")
+    data = datamodule_of(config)
+    module = ViT(Stubborn, **data.model_arguments(), d_model=16, num_layers=1, num_heads=2)
+    assert measure_shares(build(config, data), module, data, lambda: False) == {}
+    assert "were not measured: TypeError: not to be copied" in caplog.text
+    with pytest.raises(InterruptedRunError):
+        measure_shares(build(config, data), module, data, lambda: True)
+
+
+def test_rows_of_different_depth_and_seeds_without_it_are_shown(tmp_path):
+    config = smoke("vit-digits", "add")
+    depths = {0: [0.5, 0.25], 1: [0.5, 0.25, 0.125], 2: None}
+    records = [
+        Record(
+            config.with_seed(seed), metrics={"test/accuracy": 0.5},
+            position_shares={"untrained": shares, "trained": shares} if shares else {},
+        )
+        for seed, shares in depths.items()
+    ]  # fmt: skip
+    table = build_tables(records)[0]
+    grid = grids.position_shares(table)
+    assert list(grid)[3:] == ["into block 2", "into the output"]
+    assert [cells[0] for cells in grid.values()][2:] == ["50.0 ± 0.0 (n=2)", "25.0 ± 0.0 (n=2)", "12.5 (n=1)"]
+    assert draw(table) is not None
 
 
 def test_a_run_that_selects_does_not_measure_it(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 
-from pebench.config import CORE_ENCODINGS, TIERS, ModelConfig, RunConfig
+from pebench.config import CORE_ENCODINGS, MONITORS, TIERS, ModelConfig, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
@@ -106,8 +106,8 @@ ARGUMENTS = {
 def test_the_metrics_of_a_card_are_measured(task):
     card = TASKS[task]
     module = resolve(card.module)("none", **ARGUMENTS[task.split("-")[0]], d_model=8, num_layers=1, num_heads=2)
-    assert {f"val/{card.metric}", f"test/{card.metric}", card.select[0]} <= set(module.metrics)
-    assert card.select == ("val/loss", "min")
+    chosen_by = {card.monitored(monitor)[0] for monitor in MONITORS}
+    assert {f"val/{card.metric}", f"test/{card.metric}", *chosen_by} <= set(module.metrics)
     assert card.higher_is_better is (card.metric == "accuracy")
 
 
@@ -218,6 +218,7 @@ def test_a_wrong_setting_is_refused(name, value, message):
         ("train.clip", -1.0),
         ("train.weight_decay", -0.1),
         ("train.precision", "float33"),
+        ("train.monitor", "val/accuracy"),
         ("train.learning_rate", math.inf),
     ],
 )
@@ -300,6 +301,7 @@ OTHERS = {
     "model": replace(BASE, model=replace(BASE.model, dropout=0.1)),
     "data": replace(BASE, data=replace(BASE.data, patch_size=2)),
     "train": replace(BASE, train=replace(BASE.train, clip=2.0)),
+    "monitor": replace(BASE, train=replace(BASE.train, monitor="metric")),
     "regime": replace(BASE, regime="FLOPs"),
     "selected": replace(BASE, selected=("train.clip",)),
     "stage": replace(BASE, stage="select"),

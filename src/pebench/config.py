@@ -29,6 +29,9 @@ REGIMES = ("width", "parameters", "FLOPs")
 SELECTION_SEED = 1_000_000
 """First seed of the runs that select settings; the tested ones have others."""
 
+MONITORS = ("loss", "metric")
+"""What chooses weights and settings on validation data: the lowest loss, or the best of the task's headline metric."""
+
 STAGES = ("test", "select")
 """What a run is for: to be tested, or to choose a setting by its validation metrics; that one is never tested."""
 
@@ -82,6 +85,7 @@ class TrainConfig:
         warmup: Share of ``max_steps`` spent warming up.
         clip: Largest gradient norm.
         evaluations: How often, evenly spread, validation is measured; the best one chooses the weights tested.
+        monitor: One of `MONITORS`, by which that one is best.
         precision: A Lightning precision: ``32-true`` or ``bf16-mixed``.
         compile: Whether ``torch.compile`` makes one kernel of many; it takes about a minute first.
     """
@@ -95,6 +99,7 @@ class TrainConfig:
     evaluations: int = 5
     precision: str = "32-true"
     compile: bool = False
+    monitor: str = "loss"
 
 
 @dataclass(frozen=True)
@@ -158,8 +163,9 @@ class RunConfig:
         """Twelve hex digits that name this configuration, but for the seed, under this protocol."""
         values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
         del values["seed"]
-        if not self.train.compile:
-            del values["train"]["compile"]  # keys are as they were before there was this setting
+        for name, usual in (("compile", False), ("monitor", "loss")):
+            if values["train"][name] == usual:
+                del values["train"][name]  # keys are as they were before there was this setting
         return _digest(json.dumps(values, sort_keys=True, separators=(",", ":")))
 
     @functools.cached_property
@@ -240,13 +246,14 @@ def check(config: RunConfig) -> None:
     ):  # fmt: skip
         if not 0 <= value < top:
             raise UserError(f"{name} must be in [0, {top}), got {value}.")
-    if train.precision not in PRECISIONS:
-        raise unknown_name("train.precision", train.precision, PRECISIONS)
     if model.d_model % model.num_heads:
         raise UserError(
             f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
         )
-    for name, chosen, known in (("regime", config.regime, REGIMES), ("stage", config.stage, STAGES)):
+    for name, chosen, known in (
+        ("train.precision", train.precision, PRECISIONS), ("train.monitor", train.monitor, MONITORS),
+        ("regime", config.regime, REGIMES), ("stage", config.stage, STAGES),
+    ):  # fmt: skip
         if chosen not in known:
             raise unknown_name(name, chosen, known)
     check_seed(config.seed)

@@ -47,6 +47,10 @@ def _run_text(record: Record, place: Path) -> str:
             "throughput": record.throughput,
             "peak_memory_gib": record.peak_memory_gib,
         },
+        "position_shares": {
+            stage: ", ".join("unknown" if share is None else f"{share:.4f}" for share in shares)
+            for stage, shares in record.position_shares.items()
+        },
         "settings": _flat(config.to_dict()),
         "data": _flat(record.dataset),
         "environment": _flat(record.environment),
@@ -166,7 +170,8 @@ def _by_encoding(records: Iterable[Record], telling: Sequence[str]) -> dict[tupl
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for record in records:
         config = record.config
-        metric = f"test/{find_task(config.task).metric}" if config.stage == "test" else find_task(config.task).select[0]
+        task = find_task(config.task)
+        metric = f"test/{task.metric}" if config.stage == "test" else task.monitored(config.train.monitor)[0]
         facts = _facts(record)
         name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in telling if name in facts)])
         values = found.setdefault((config.task, name, metric), {})

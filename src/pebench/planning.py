@@ -59,7 +59,7 @@ class Plan:
         """
         if not self.suite.select:
             return kind
-        metric, mode = find_task(kind.task).select
+        metric, mode = find_task(kind.task).monitored(kind.train.monitor)
         best, best_score = None, math.inf
         for candidate in self.candidates(kind):
             found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting]

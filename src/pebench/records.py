@@ -49,7 +49,7 @@ class Record:
         protocol: Version of the rules.
         schema: Version of this layout.
         matched_flops: As `flops_per_sample`, of a sample of full length, by which the regime ``FLOPs`` matches rows.
-        position_shares: Of the variance of what each block, and last the output layer, is given, the share that lies
+        position_shares: Of the variance of what enters each block, and last the output layer, the share that lies
             between positions: ``untrained`` and ``trained``. See `pebench.shares`.
     """
 
@@ -196,7 +196,10 @@ def read_records(source: Path) -> list[Record]:
                     if known is not record and (record.ok or not known.ok):
                         records[identity] = record
             except DAMAGE as error:
-                raise UserError(f"{path} is not a record of pebench ({error}). Delete it and run again.") from error
+                raise UserError(
+                    f"{path} is not a record that this pebench can read ({error}). If a newer one made it, update; "
+                    "else delete it and run again."
+                ) from error
     if not records:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
     return sorted(records.values(), key=_order)

@@ -25,7 +25,7 @@ from pebench.errors import UserError
 from pebench.models import transformer
 from pebench.modules.base import SequenceModule
 from pebench.records import FILE_NAME, Record, write_record
-from pebench.shares import position_shares
+from pebench.shares import measure_shares
 from pebench.tasks import find_task
 
 import lightning  # isort: skip  # after pebench, which guards it against a torchvision that does not fit
@@ -123,6 +123,8 @@ def run(
     metrics = chosen_metrics(config, trainer.callback_metrics, curve.points)
     if config.stage == "test":
         metrics |= measure_beyond(trainer, module, data, find_task(config.task).beyond, stop)
+    told = config.stage == "test" and trainer.is_global_zero
+    shares = measure_shares(build(config, data), module, data, stop) if told else {}
     record = Record(
         config=config,
         metrics=metrics,
@@ -139,7 +141,7 @@ def run(
         )
         | {"devices": trainer.world_size}
         | described_plugins(module.trunk.encoding),
-        position_shares=shares_before_and_after(config, data, module) if config.stage == "test" else {},
+        position_shares=shares,
         started=started.isoformat(timespec="seconds"),
     )
     if trainer.is_global_zero:
@@ -200,7 +202,7 @@ def check_best(checkpoint: str, step: float) -> None:
 
 def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
     """Keeps the weights that validation likes best."""
-    monitor, mode = find_task(config.task).select
+    monitor, mode = find_task(config.task).monitored(config.train.monitor)
     return ModelCheckpoint(
         folder / "checkpoints", filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
     )
@@ -243,21 +245,11 @@ def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbac
 
 def chosen_metrics(config: RunConfig, tested: Mapping[str, Tensor], curve: list[dict[str, float]]) -> dict[str, float]:
     """Test metrics, and the validation metrics at the step that was chosen."""
-    metric, mode = find_task(config.task).select
+    metric, mode = find_task(config.task).monitored(config.train.monitor)
     best = (min if mode == "min" else max)(curve, key=lambda point: point[metric])
     validation = {name: value for name, value in best.items() if name.startswith("val/")}
     test = {name: float(value) for name, value in tested.items() if name.startswith("test/")}
     return {"best_step": best["step"], **validation, **test}
-
-
-def shares_before_and_after(
-    config: RunConfig, data: TensorDataModule, module: SequenceModule
-) -> dict[str, list[float | None]]:
-    """How much of what each block is given is position, in the model as it began and as it is."""
-    twin = build(config, data).to(module.device)  # never compiled
-    untrained = position_shares(twin, data)
-    twin.load_state_dict(module.state_dict())
-    return {"untrained": untrained, "trained": position_shares(twin, data)}
 
 
 def described_plugins(encoding: torch.nn.Module) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """How much of what each block is given is position: shares of the residual stream's variance, layer by layer."""
 
+import copy
+import logging
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from pebench.callbacks import InterruptedRunError
 from pebench.data.base import TensorDataModule
+from pebench.encodings.checks import blame
 from pebench.modules.base import SequenceModule
 
 EXAMPLES = 512
@@ -16,8 +19,9 @@ EXAMPLES = 512
 class PositionShare:
     """The share of vectors' variance that lies between positions: what position alone tells of them.
 
-    Two vectors at one position have that position's mean in common. The share is epsilon squared, which, other than the
-    plain ratio of sums of squares, is zero on average where position tells nothing, however few the vectors.
+    The share is epsilon squared: the ratio of sums of squares less what it would be by chance, so that it is zero on
+    average where position tells nothing, however few the vectors. What the vectors of an example have in common, beside
+    position, lowers it by at most 1/n with n examples.
 
     Args:
         length: Positions L.
@@ -42,63 +46,87 @@ class PositionShare:
     def update(self, x: Tensor, valid: Tensor | None = None) -> None:
         """Count vectors (B, L, D), of a text shorter than the longest too, but those where `valid` (B, L) is False."""
         batch, length, _ = x.shape
-        x = x.double().cpu()
+        x = x.cpu().double()  # not every accelerator has 64 bit
         kept = torch.ones(batch, length, dtype=torch.bool) if valid is None else valid.cpu()
-        x = x * kept.unsqueeze(-1)
+        x = x.masked_fill(~kept.unsqueeze(-1), 0.0)
         self.counts[:length] += kept.sum(0)
         self.sums[:length] += x.sum(0)
         self.squares += float(x.square().sum())
 
     def compute(self) -> float | None:
-        """The share; None where it is not known, as no position has two vectors, or all vectors are the same."""
+        """The share; None where no position has two vectors, all are the same, or some are no numbers."""
         seen = self.counts > 0
         total, groups = float(self.counts.sum()), int(seen.sum())
         whole = self.sums.sum(0).square().sum() / total
         between = (self.sums[seen].square().sum(1) / self.counts[seen]).sum() - whole
         overall = self.squares - whole
-        if total <= groups or overall <= 1e-12 * self.squares:
+        if total <= groups or not overall > 1e-12 * self.squares:
             return None
         within = (overall - between) / (total - groups)
         return float((between - (groups - 1) * within) / overall)
 
 
-def position_shares(module: SequenceModule, data: TensorDataModule) -> list[float | None]:
-    """The shares of position in what each block is given, and last in what the output layer's norm is.
-
-    Measured on validation examples, each at its own length, without gradients, by the module as it is. Where a position
-    is a cell of a grid, or a place in a text, examples have something in common there whatever a model is told: images
-    their middle, texts their beginning. So compare with an encoding that tells nothing.
+def measure_shares(
+    untrained: SequenceModule, trained: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
+) -> dict[str, list[float | None]]:
+    """The shares in a model as it began and as it ended; nothing where they cannot be measured.
 
     Args:
-        module: Not compiled, since compiled blocks cannot be watched; it is left in evaluation.
+        untrained: Which is used up.
+        trained: Which is left as it is.
+        data: Of the run.
+        stop: Asked at every batch whether to stop.
+
+    Raises:
+        InterruptedRunError: If asked to stop.
+    """
+    try:
+        return {
+            "untrained": position_shares(untrained.to(trained.device), data, stop),
+            "trained": position_shares(copy.deepcopy(trained), data, stop),
+        }
+    except InterruptedRunError:
+        raise
+    except Exception as error:  # no reason to lose a run
+        logging.getLogger(__name__).warning("the shares of position were not measured: %s", blame(error))
+        return {}
+
+
+def position_shares(
+    module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool] = lambda: False
+) -> list[float | None]:
+    """The shares of position in what enters each block, and last in what enters the norm before the output layer.
+
+    Measured on validation examples, each at its own length, without gradients and in 32 bit. Where a position is a cell
+    of a grid, or a place in a text, examples have something in common there whatever a model is told: images their
+    middle, texts their beginning and their length. So compare with an encoding that tells nothing; in a causal model it
+    too finds positions, behind the first block.
+
+    Args:
+        module: A copy, since it is watched from here on; never compiled.
         data: Of its task.
+        stop: Asked at every batch whether to stop.
 
     Returns:
         As many as the model has blocks, and one.
+
+    Raises:
+        InterruptedRunError: If asked to stop.
     """
-    trunk = module.trunk.eval()
-    parts = [*trunk.blocks, trunk.norm]
-    shares = [PositionShare(trunk.encoding.spec.max_len, trunk.d_model) for _ in parts]
-    valid: Tensor | None = None
-
-    def note(part: Any, inputs: tuple[Any, ...]) -> None:
-        nonlocal valid
-        valid = inputs[2] if len(inputs) > 2 else None
-
-    def watch(share: PositionShare) -> Callable[[Any, tuple[Any, ...]], None]:
-        return lambda part, inputs: share.update(inputs[0], valid)
-
-    hooks = [trunk.register_forward_pre_hook(note)]
-    hooks += [part.register_forward_pre_hook(watch(share)) for part, share in zip(parts, shares, strict=True)]
+    trunk = module.eval().trunk
+    valid: list[Tensor | None] = [None]
+    trunk.register_forward_pre_hook(lambda _, inputs: valid.__setitem__(0, inputs[2] if len(inputs) > 2 else None))
+    shares = []
+    for part in (*trunk.blocks, trunk.norm):
+        share = PositionShare(trunk.encoding.spec.max_len, trunk.d_model)
+        part.register_forward_pre_hook(lambda _, inputs, share=share: share.update(inputs[0], valid[0]))  # type: ignore[misc]
+        shares.append(share)
     examples, _ = data.split("val")
-    count: int = len(examples)  # type: ignore[arg-type]
-    chosen = torch.randperm(count, generator=torch.Generator().manual_seed(0))[:EXAMPLES]
-    try:
-        with torch.inference_mode():
-            for index in chosen.split(data.batch_size):
-                batch = tuple(part.to(module.device) for part in examples[index])
-                module.loss(data.on_after_batch_transfer(batch, 0))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
+    with torch.inference_mode():
+        for index in order[:EXAMPLES].split(data.batch_size):
+            if stop():
+                raise InterruptedRunError("stopped while measuring the shares of position")
+            batch = tuple(part.to(module.device) for part in examples[index])
+            module.loss(data.on_after_batch_transfer(batch, 0))
     return [share.compute() for share in shares]

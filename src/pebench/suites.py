@@ -236,6 +236,8 @@ class Suite:
                 yield f"model.d_ff cannot be selected: it matches {self.regime}."
             elif self.regime != "width" and name.startswith(("model.", "data.")) and name != "model.dropout":
                 yield f"{name} cannot be selected: rows would not be matched by {self.regime}."
+            elif name == "train.monitor":
+                yield "train.monitor cannot be selected: it is what selects."
             elif name.startswith("encoding."):
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
             yield from self._lists(name, values)

@@ -41,9 +41,7 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "equivalent": small and small.holds,
             "perplexity": row.perplexity,
             "beyond": {label: _by_seed(seeds) for label, seeds in row.beyond(table.task.metric).items()},
-            "position_shares": {
-                stage: [_by_seed(shares) for shares in layers] for stage, layers in row.position_shares.items()
-            },
+            "position_shares": {stage: _by_seed(seeds) for stage, seeds in row.position_shares.items() if seeds},
             **row.costs,
             "throughput_unit": f"{table.task.unit}/s",
             "values": _by_seed(row.values),

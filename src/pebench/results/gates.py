@@ -7,7 +7,7 @@ from statistics import fmean
 
 from pebench.config import REFERENCE_ENCODING
 from pebench.results.page import Page, shortened
-from pebench.results.stats import paired_difference
+from pebench.results.stats import ALPHA, paired_difference
 from pebench.results.tables import Table
 
 CHANCE = 1 / 3
@@ -27,17 +27,17 @@ class Gate:
     Args:
         rule: What must hold.
         table: The table looked at.
-        holds: Whether it does.
+        holds: Whether it does; ``None`` where these records cannot tell.
         found: The figures.
     """
 
     rule: str
     table: Table
-    holds: bool
+    holds: bool | None
     found: str
 
 
-Check = Callable[[Page, Table], tuple[bool, str] | None]
+Check = Callable[[Page, Table], tuple[bool | None, str] | None]
 
 
 def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
@@ -100,7 +100,7 @@ def _topics(page: Page, table: Table) -> tuple[bool, str] | None:
     return not apart and largest < 0.02, found
 
 
-def _projections(page: Page, table: Table) -> tuple[bool, str] | None:
+def _projections(page: Page, table: Table) -> tuple[bool | None, str] | None:
     concat, add = table.row("concat-proj"), table.row(REFERENCE_ENCODING)
     small = page.equivalences(table).get("concat-proj") if table.reference == REFERENCE_ENCODING else None
     if not concat or not add or small is None or small.p_adjusted is None:  # too few pairs to say
@@ -113,8 +113,10 @@ def _projections(page: Page, table: Table) -> tuple[bool, str] | None:
             gaps.append(paired_difference(row.values, other.values))
     clear = [gap for gap in gaps if gap and gap.half_width is not None and abs(gap.mean) > gap.half_width]
     survives = len(gaps) > 1 and len(clear) == len(gaps) and len({gap.mean > 0 for gap in clear}) == 1
-    words = "equivalent" if small.holds else "not equivalent"
-    return small.holds or survives, f"{words}; gap clear at {len(clear)} of {len(gaps)} scales"
+    apart = concat.p_adjusted is not None and concat.p_adjusted < ALPHA
+    words = "equivalent" if small.holds else "different" if apart else "neither separable nor equivalent"
+    outcome = True if small.holds or survives else False if apart else None
+    return outcome, f"{words}; gap clear at {len(clear)} of {len(gaps)} scales"
 
 
 def _nanogpt(page: Page, table: Table) -> tuple[bool, str] | None:

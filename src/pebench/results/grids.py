@@ -1,7 +1,7 @@
 """What stands in the cells: tables as columns of text, for every way of writing them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
@@ -88,26 +88,28 @@ def beyond(table: Table) -> Grid:
 
 def position_shares(table: Table) -> Grid:
     """How much of what is in the residual stream is position, in percent; empty where it was not measured."""
-    found = [row.position_shares for row in table.rows]
-    depth = max((len(layers) for stages in found for layers in stages.values()), default=0)
+    depth = max((len(shares) for row in table.rows for shares in row.position_shares["trained"].values()), default=0)
     if not depth:
         return {}
 
     def cells(stage: str, layer: int) -> list[str]:
-        return [_percent(stages[stage][layer] if stage in stages else {}) for stages in found]
+        return [_share(row, stage, layer) for row in table.rows]
 
-    grid = {"Encoding": [row.label for row in table.rows], "input, untrained": cells("untrained", 0)}
-    grid["input"] = cells("trained", 0)
-    return grid | {f"after block {layer}": cells("trained", layer) for layer in range(1, depth)}
+    grid = {"Encoding": [row.label for row in table.rows]}
+    grid |= {"input, untrained": cells("untrained", 0), "input": cells("trained", 0)}
+    into = {layer: f"into block {layer + 1}" if layer + 1 < depth else "into the output" for layer in range(1, depth)}
+    return grid | {name: cells("trained", layer) for layer, name in into.items()}
 
 
-def _percent(shares: Mapping[int, float]) -> str:
-    """The mean over seeds of a share of 1, with its interval."""
-    if not shares:
+def _share(row: Row, stage: str, layer: int) -> str:
+    """The mean over seeds of a share of position, in percent; and how many, where not all have it."""
+    found = [shares[layer] for shares in row.position_shares[stage].values() if layer < len(shares)]
+    known = [share for share in found if share is not None]
+    if not known:
         return NOTHING
-    value = estimate(shares.values())
-    mean = f"{100 * value.mean:z.1f}"
-    return mean if value.half_width is None else f"{mean} ± {100 * value.half_width:.1f}"
+    value = estimate(known)
+    half = "" if value.half_width is None else f" ± {100 * value.half_width:.1f}"
+    return f"{100 * value.mean:z.1f}{half}" + f" (n={len(known)})" * (len(known) < len(row.values))
 
 
 def series_title(series: Series) -> str:

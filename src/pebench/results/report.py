@@ -44,14 +44,15 @@ DIFFERENCES = (
 )
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
-    "(%) that lies between positions, as it enters each block and last the output layer. Images have their middle in "
-    "common and texts their beginning, so compare with an encoding that tells nothing."
+    "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
+    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
 GATES = (
     "What must hold before anything is claimed, checked over these records. What does not hold is a bug, or a finding "
     "to be explained."
 )
+OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
     "An encoding differs from `{reference}` on a task where the paired t-test says so at 5 % after Holm's "
@@ -210,7 +211,7 @@ def selection(table: Table) -> str:
     """How settings were selected; empty if none were."""
     if not table.trials:
         return ""
-    metric, mode = table.task.select
+    metric, mode = table.task.monitored(table.config.train.monitor)
     seeds = sorted({record.config.seed for trial in table.trials for record in trial.records})
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
@@ -220,8 +221,7 @@ def selection(table: Table) -> str:
 def gate_lines(page: Page) -> list[str]:
     """A line for every gate that applies to a table."""
     return [
-        f"**{'Holds' if gate.holds else 'Does not hold'}** on {title(gate.table)}. {gate.rule} Found: {gate.found}."
-        for gate in gates(page)
+        f"**{OUTCOMES[gate.holds]}** on {title(gate.table)}. {gate.rule} Found: {gate.found}." for gate in gates(page)
     ]
 
 
@@ -287,6 +287,7 @@ def table_facts(table: Table) -> dict[str, str]:
     machine = f"{found['device']}, threads {found['threads']}, precision {found['precision']}"
     machine += {"False": "", "unknown": ""}.get(found["compiled"], f", compiled: {found['compiled']}")
     seconds, model, data, train = round(table.wall_time_s), config.model, config.data, config.train
+    metric, mode = table.task.monitored(train.monitor)
     shape = {
         "d_model": f"width {model.d_model}", "num_layers": f"depth {model.num_layers}",
         "num_heads": f"attention heads {model.num_heads}", "dropout": f"dropout {model.dropout:g}",
@@ -308,7 +309,7 @@ def table_facts(table: Table) -> dict[str, str]:
         "Input": ", ".join(
             text for name, text in given.items() if getattr(data, name) and f"data.{name}" not in config.selected
         ),
-        "Weights chosen by": f"{BEST[table.task.select[1]]} {table.task.select[0]}",
+        "Weights chosen by": f"{BEST[mode]} {metric}",
         "Splits": table.task.splits_before.get(table.protocol, table.task.splits),
         "Data": f"SHA-256 {prints} ({found['sizes']}{'; train: places for a window' * table.task.causal})",
         "Versions": versions,

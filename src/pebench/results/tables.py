@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import fmean
@@ -111,16 +111,13 @@ class Row:
         return found
 
     @cached_property
-    def position_shares(self) -> dict[str, list[dict[int, float]]]:
-        """``untrained`` and ``trained`` to seed to share, for what each block and last the output layer is given."""
-        found: dict[str, list[dict[int, float]]] = {}
-        for record in self.finished:
-            for stage, shares in record.position_shares.items():
-                layers = found.setdefault(stage, [{} for _ in shares])
-                for layer, share in zip(layers, shares, strict=True):
-                    if share is not None:
-                        layer[record.config.seed] = share
-        return found
+    def position_shares(self) -> dict[str, dict[int, Sequence[float | None]]]:
+        """``untrained`` and ``trained`` to seed to the share in what enters each block, and last the output layer."""
+        stages = ("untrained", "trained")
+        return {
+            stage: {r.config.seed: r.position_shares[stage] for r in self.finished if stage in r.position_shares}
+            for stage in stages
+        }
 
     @cached_property
     def costs(self) -> dict[str, Any]:
@@ -329,7 +326,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
         found.setdefault((record.config.label, json.dumps(values)), []).append(record)
     trials, seeds = [], {record.config.seed for runs in found.values() for record in runs}
     for (name, text), runs in found.items():
-        metric = find_task(runs[0].config.task).select[0]
+        metric = find_task(runs[0].config.task).monitored(runs[0].config.train.monitor)[0]
         scores = [record.metrics.get(metric) if record.ok else None for record in runs]
         known = [score for score in scores if score is not None]
         mean = fmean(known) if len(known) == len(seeds) else None

@@ -34,7 +34,6 @@ class Task:
         metric: The headline metric, without its split.
         higher_is_better: The direction of the headline metric.
         beyond: How many times as long, or as wide, as in training the test split is measured at too.
-        select: The validation metric that chooses the weights to be tested (and its direction).
         unit: What throughput counts.
         cite: What to cite for the data: keys of `references.bib`.
         budgets: By tier.
@@ -59,8 +58,17 @@ class Task:
     num_classes: int | None = None
     image: tuple[int, int] | None = None
     beyond: tuple[float, ...] = ()
-    select: tuple[str, str] = ("val/loss", "min")
     splits_before: Mapping[str, str] = field(default_factory=dict)
+
+    def monitored(self, monitor: str) -> tuple[str, str]:
+        """What chooses weights and settings: a validation metric, and whether its ``min`` or its ``max`` is best.
+
+        Args:
+            monitor: ``loss`` or ``metric``, as in `pebench.config.MONITORS`.
+        """
+        if monitor == "loss":
+            return "val/loss", "min"
+        return f"val/{self.metric}", "max" if self.higher_is_better else "min"
 
     @property
     def embedded(self) -> bool:

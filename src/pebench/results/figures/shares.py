@@ -2,15 +2,16 @@
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.curves import Curve, lines
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
 
 CAPTION = (
-    "Of the variance of the residual stream in trained models, the share that lies between positions: what is given to "
-    "the first block (0), and after each. Lines: mean over seeds; bands: from the lowest seed to the "
-    "highest. What examples have in common at a position, whatever the model is told, is what `none` shows."
+    "Of the variance of the residual stream in trained models, the share that lies between positions: at the input "
+    "(0), and behind each block. Lines: mean over seeds; bands: from the lowest seed to the highest. What examples "
+    "have in common at a position, whatever a bidirectional model is told, is what `none` shows; a causal one counts."
 )
 
 
@@ -23,18 +24,16 @@ def draw(table: Table) -> Figure | None:
     curves = {row.label: curve for row in table.rows if (curve := _curve(row))}
     if not curves:
         return None
-    deepest = max(layer for curve in curves.values() for layer, *_ in curve)
 
     def ticks(axes: Axes, most: int) -> None:
-        axes.set_xticks(range(0, int(deepest) + 1, 1 + int(deepest) // 12))
+        axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))
 
     return lines(curves, "position's share of the variance %", "blocks passed", ticks)
 
 
 def _curve(row: Row) -> Curve:
     """The share of the runs that have it, in percent, by blocks passed."""
-    layers = row.position_shares.get("trained", [])
-    seeds = {seed for shares in layers for seed in shares}
     return over_seeds([
-        {layer: 100 * shares[seed] for layer, shares in enumerate(layers) if seed in shares} for seed in sorted(seeds)
+        {layer: 100 * share for layer, share in enumerate(shares) if share is not None}
+        for shares in row.position_shares["trained"].values()
     ])  # fmt: skip
