@@ -19,6 +19,8 @@ SUITE = Suite(
         "It was declared, with what it expects, when seeds 0 to 2 were known at one learning rate for all (`untuned`).",
         "Its grid went from 1e-3 to 8e-3; 5e-4 was added with 8 runs tested, since `none` was best at the edge on "
         "CIFAR-10, and 1.6e-2 with 46 tested, since `learned` and `rope` were on WikiText-2, each for every row.",
+        "On SST-2 the weights of lowest validation loss are those of step 500 of 2,000 in 23 of 40 tested runs, while "
+        "accuracy still rises behind it: these are models stopped early, to be run again with accuracy choosing.",
         "Runs shared the machine with other work: throughput and memory do not compare.",
     ),
 )

@@ -97,6 +97,12 @@ def printed(records: list[Record], width: int) -> str:
     return console.file.getvalue()
 
 
+def test_a_page_says_how_early_the_tested_weights_are() -> None:
+    steps = {0: 500.0, 1: 300.0, 2: 1000.0}
+    records = [run("add", seed, 0.6, metrics={"test/accuracy": 0.6, "best_step": step}) for seed, step in steps.items()]
+    assert "- Weights chosen by: lowest val/loss; tested: step 500 of 1,000 (median)\n" in render(records)
+
+
 def test_markdown_is_the_golden_file() -> None:
     # After an intended change of layout, write render(RECORDS) to GOLDEN and read the difference.
     assert render(RECORDS) == GOLDEN.read_text(encoding="utf-8")

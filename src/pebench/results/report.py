@@ -1,6 +1,7 @@
 """Pages for people, in Markdown. The same records give the same bytes."""
 
 import shlex
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
@@ -309,7 +310,7 @@ def table_facts(table: Table) -> dict[str, str]:
         "Input": ", ".join(
             text for name, text in given.items() if getattr(data, name) and f"data.{name}" not in config.selected
         ),
-        "Weights chosen by": f"{BEST[mode]} {metric}",
+        "Weights chosen by": f"{BEST[mode]} {metric}{_chosen_at(table)}",
         "Splits": table.task.splits_before.get(table.protocol, table.task.splits),
         "Data": f"SHA-256 {prints} ({found['sizes']}{'; train: places for a window' * table.task.causal})",
         "Versions": versions,
@@ -317,6 +318,14 @@ def table_facts(table: Table) -> dict[str, str]:
         "Device": f"{machine}, attention {found['attention']}",
         "Total wall time": f"{seconds // 3600} h {seconds // 60 % 60:02d} min {seconds % 60:02d} s",
     }
+
+
+def _chosen_at(table: Table) -> str:
+    """Where along the runs the weights were best that were tested."""
+    steps = [step for row in table.rows for step in row.known(lambda r: r.metrics.get("best_step"))]
+    if not steps:
+        return ""
+    return f"; tested: step {statistics.median_low(steps):,.0f} of {table.config.train.max_steps:,} (median)"
 
 
 def _absences(page: Page) -> str:
