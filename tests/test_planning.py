@@ -163,6 +163,17 @@ def test_the_headline_metric_chooses_where_it_is_told_to() -> None:
         plan_of(select={"train.monitor": ["loss", "metric"]})
 
 
+def test_a_setting_may_be_one_of_a_task_alone() -> None:
+    settings = {"train.max_steps": {"lm-grammar": 7}, "encoding.base": {"vit-digits": 50.0}, "train.clip": 2.0}
+    suite = Suite("mine", "?", ["vit-digits", "lm-grammar"], ["add"], 1, "smoke", settings)
+    for part in (suite, suite.part(["lm-grammar"])):
+        found = {kind.task: (kind.train.max_steps, kind.train.clip, dict(kind.encoding_args)) for kind in part.kinds()}
+        assert found["lm-grammar"] == (7, 2.0, {})
+    assert {kind.task: dict(kind.encoding_args) for kind in suite.kinds()}["vit-digits"] == {"base": 50.0}
+    with pytest.raises(UserError, match=r"unknown task to set train\.clip on 'lm-gramar'"):
+        replace(suite, settings={"train.clip": {"lm-gramar": 1.0}}).kinds()
+
+
 def test_every_kind_of_run_chooses_for_itself() -> None:
     plan = plan_of(tasks=["vit-digits", "lm-grammar"], select={RATE: [1e-3, 1e-2]})
     best = {("vit-digits", "add"): 1e-3, ("vit-digits", "rope"): 1e-2, ("lm-grammar", "add"): 1e-2}

@@ -39,7 +39,8 @@ class Suite:
         encodings: Names of encodings, or pairs of a name and options.
         seeds: Seeds 0 to this minus one, or the seeds themselves.
         tier: One of the tasks' tiers; ``None`` takes each task's default.
-        settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
+        settings: Dotted names to values, for all runs, ``{"train.max_steps": 100}``, or to those of each task by its
+            name; a task without one keeps its own.
         regime: What is equal between rows: ``width``, ``parameters`` or ``FLOPs`` (see `pebench.costs`).
         vary: Settings that each value of makes tables of its own, dotted names to values:
             ``{"model.num_layers": [1, 2, 4]}``. All combinations run.
@@ -135,11 +136,14 @@ class Suite:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
-        select = {
-            name: {task: values[task] for task in tasks if task in values} if isinstance(values, Mapping) else values
-            for name, values in self.select.items()
-        }
-        return replace(self, tasks=tasks, margin=margin, select=select)
+        settings, select = (
+            {
+                name: {task: own[task] for task in tasks if task in own} if isinstance(own, Mapping) else own
+                for name, own in told.items()
+            }
+            for told in (self.settings, self.select)
+        )
+        return replace(self, tasks=tasks, margin=margin, settings=settings, select=select)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
@@ -147,10 +151,7 @@ class Suite:
 
     def _grid(self, task: str) -> dict[str, Sequence[Any]]:
         """The values that are tried on a task of each setting that is selected."""
-        return {
-            name: values.get(task, ()) if isinstance(values, Mapping) else values
-            for name, values in self.select.items()
-        }
+        return dict.fromkeys(self.select, ()) | _of_task(self.select, task)
 
     def margin_of(self, task: str) -> float | None:
         """The largest difference that does not matter on a task; ``None`` where none is declared."""
@@ -196,17 +197,20 @@ class Suite:
     def _configure(self, task: str, encoding: Encoding) -> RunConfig:
         name, options = (encoding, {}) if isinstance(encoding, str) else encoding
         prefix = "encoding."
-        common = {k.removeprefix(prefix): v for k, v in self.settings.items() if k.startswith(prefix)}
+        told = _of_task(self.settings, task)
+        common = {k.removeprefix(prefix): v for k, v in told.items() if k.startswith(prefix)}
         known = encoding_card(name).options
         options = {k: python_value(v) for k, v in common.items() if k in known} | dict(options)
-        settings = {k: v for k, v in self.settings.items() if not k.startswith(prefix)}
+        settings = {k: v for k, v in told.items() if not k.startswith(prefix)}
         return configure(task, name, 0, self.tier, settings, options)
 
     def _encoding_settings(self) -> Iterator[str]:
         """What is wrong with the ``encoding.`` settings: one that none of the encodings knows."""
         names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in self.encodings]
         known = {f"encoding.{option}" for name in names for option in _options(name)}
-        for setting in self.settings:
+        for setting, value in self.settings.items():
+            if isinstance(value, Mapping) and (strangers := sorted(value.keys() - {*self.tasks})):
+                yield str(unknown_name(f"task to set {setting} on", strangers[0], self.tasks))
             if setting.startswith("encoding.") and setting not in known:
                 valid = known or {"(none: these encodings have no options)"}
                 yield str(unknown_name("encoding option", setting, valid))
@@ -252,6 +256,12 @@ class Suite:
         for found in lists:
             if isinstance(found, str) or not isinstance(found, Sequence) or not found:
                 yield f"the values to select {name} from must be a list{where}, got {found!r}."
+
+
+def _of_task(told: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """What is told of a task, where some is told by task; what is told of others alone is left out."""
+    by_task = {name: value if isinstance(value, Mapping) else {task: value} for name, value in told.items()}
+    return {name: values[task] for name, values in by_task.items() if task in values}
 
 
 def _margin_names(tasks: Iterable[str]) -> set[str]:
