@@ -1,7 +1,8 @@
 """The test split again, at lengths and resolutions that the model was not trained at, and without its order."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from lightning.pytorch import Trainer
@@ -42,11 +43,8 @@ def measure_beyond(
     for label, batches in data.beyond(() if encoding.beyond == "refuses" else factors):
         try:
             with torch.inference_mode(), trainer.precision_plugin.forward_context():
-                for batch in batches:
-                    if stop():
-                        raise InterruptedRunError("stopped while measuring beyond the trained size")
-                    there = tuple(part.to(module.device) for part in batch)
-                    module.update(data.on_after_batch_transfer(there, 0), "test")
+                for batch in ready(batches, module, data, stop):
+                    module.update(batch, "test")
         except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
             logging.getLogger(__name__).warning("nothing was measured at %s: %s", label, blame(error))
         else:
@@ -54,6 +52,26 @@ def measure_beyond(
         for metric in tested(module).values():
             metric.reset()
     return found
+
+
+def ready(
+    batches: Iterable[Any], module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
+) -> Iterator[Any]:
+    """Batches as a Trainer would hand them to a model: on its device, and prepared.
+
+    Args:
+        batches: Of its data.
+        module: Where they go.
+        data: Of the run.
+        stop: Asked at every batch whether to stop.
+
+    Raises:
+        InterruptedRunError: If asked to stop.
+    """
+    for batch in batches:
+        if stop():
+            raise InterruptedRunError("stopped while measuring what was trained")
+        yield data.on_after_batch_transfer(tuple(part.to(module.device) for part in batch), 0)
 
 
 def tested(module: SequenceModule) -> dict[str, Metric]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pebench.beyond import ready
 from pebench.callbacks import InterruptedRunError
 from pebench.data.base import TensorDataModule
 from pebench.encodings.checks import blame
@@ -124,9 +125,6 @@ def position_shares(
     examples, _ = data.split("val")
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     with torch.inference_mode():
-        for index in order[:EXAMPLES].split(data.batch_size):
-            if stop():
-                raise InterruptedRunError("stopped while measuring the shares of position")
-            batch = tuple(part.to(module.device) for part in examples[index])
-            module.loss(data.on_after_batch_transfer(batch, 0))
+        for batch in ready(map(examples.__getitem__, order[:EXAMPLES].split(data.batch_size)), module, data, stop):
+            module.loss(batch)
     return [share.compute() for share in shares]

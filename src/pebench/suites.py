@@ -104,7 +104,7 @@ class Suite:
         Raises:
             UserError: Everything that does not exist or cannot work, in one message.
         """
-        problems = [*self._encoding_settings(), *self._variation(), *self._selection(), *self._margins()]
+        problems = [*self._addressees(), *self._variation(), *self._selection(), *self._margins()]
         kinds = []
         varied = _combinations(self.vary) if not problems else [{}]
         for task, values, encoding in itertools.product(self.tasks, varied, self.encodings):
@@ -136,13 +136,7 @@ class Suite:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
-        settings, select = (
-            {
-                name: {task: own[task] for task in tasks if task in own} if isinstance(own, Mapping) else own
-                for name, own in told.items()
-            }
-            for told in (self.settings, self.select)
-        )
+        settings, select = _of_tasks(self.settings, tasks), _of_tasks(self.select, tasks)
         return replace(self, tasks=tasks, margin=margin, settings=settings, select=select)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
@@ -204,13 +198,12 @@ class Suite:
         settings = {k: v for k, v in told.items() if not k.startswith(prefix)}
         return configure(task, name, 0, self.tier, settings, options)
 
-    def _encoding_settings(self) -> Iterator[str]:
-        """What is wrong with the ``encoding.`` settings: one that none of the encodings knows."""
+    def _addressees(self) -> Iterator[str]:
+        """What is wrong with whom settings are for: tasks and options of encodings that are none."""
         names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in self.encodings]
         known = {f"encoding.{option}" for name in names for option in _options(name)}
         for setting, value in self.settings.items():
-            if isinstance(value, Mapping) and (strangers := sorted(value.keys() - {*self.tasks})):
-                yield str(unknown_name(f"task to set {setting} on", strangers[0], self.tasks))
+            yield from self._unknown_task(f"set {setting}", value)
             if setting.startswith("encoding.") and setting not in known:
                 valid = known or {"(none: these encodings have no options)"}
                 yield str(unknown_name("encoding option", setting, valid))
@@ -246,16 +239,28 @@ class Suite:
                 yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
             yield from self._lists(name, values)
 
+    def _unknown_task(self, what: str, told: Any) -> Iterator[str]:
+        """A task that something is told of, by its name, and that is none of the suite's."""
+        if isinstance(told, Mapping) and (strangers := sorted(told.keys() - {*self.tasks})):
+            yield str(unknown_name(f"task to {what} on", strangers[0], self.tasks))
+
     def _lists(self, name: str, values: Any) -> Iterator[str]:
         """What is wrong with the values to select a setting from."""
         lists, where = [values], ""
         if isinstance(values, Mapping):
             lists, where = [values.get(task) for task in self.tasks], " on each task"
-            if strangers := sorted(values.keys() - {*self.tasks}):
-                yield str(unknown_name(f"task to select {name} on", strangers[0], self.tasks))
+            yield from self._unknown_task(f"select {name}", values)
         for found in lists:
             if isinstance(found, str) or not isinstance(found, Sequence) or not found:
                 yield f"the values to select {name} from must be a list{where}, got {found!r}."
+
+
+def _of_tasks(told: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+    """What is told, without what is told of other tasks by their names."""
+    return {
+        name: {task: own[task] for task in tasks if task in own} if isinstance(own, Mapping) else own
+        for name, own in told.items()
+    }
 
 
 def _of_task(told: Mapping[str, Any], task: str) -> dict[str, Any]:
