@@ -8,6 +8,12 @@ SUITE = Suite(
     tasks=["vit-cifar10", "text-sst2", "text-imdb", "lm-wikitext2"],
     seeds=3,
     tier="core",
+    settings={  # the budget that SST-2 had
+        "train.max_steps": {"text-sst2": 2000},
+        "train.evaluations": {"text-sst2": 4},
+        "train.learning_rate": {"text-sst2": 1e-3},
+        "train.monitor": {"text-sst2": "loss"},
+    },
     cost="60 runs, about 1.5 hours on 2 cores, two at a time",
     expect="none clearly below the rest on CIFAR-10; short text separates little",
     remarks=(

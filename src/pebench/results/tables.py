@@ -219,7 +219,7 @@ class Table:
     @property
     def settings(self) -> dict[str, Any]:
         """Settings that are not those of the task's budget at this tier."""
-        budget = self.task.budgets.get(self.config.tier)
+        budget = self.task.budgets_before.get(self.protocol, self.task.budgets).get(self.config.tier)
         usual, free = _settings(budget) if budget else {}, _free(self.config)
         settings = {name: value for name, value in _settings(self.config).items() if name not in free}
         return {name: value for name, value in settings.items() if value != usual.get(name)}

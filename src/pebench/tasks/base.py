@@ -37,6 +37,7 @@ class Task:
         unit: What throughput counts.
         cite: What to cite for the data: keys of `references.bib`.
         budgets: By tier.
+        budgets_before: In earlier versions of the protocol where they were others, by version and tier.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
         prepared_by: The data settings that the prepared tensors depend on.
         num_classes: Labels; ``None`` for a language model, which is causal and predicts its own tokens.
@@ -59,6 +60,7 @@ class Task:
     image: tuple[int, int] | None = None
     beyond: tuple[float, ...] = ()
     splits_before: Mapping[str, str] = field(default_factory=dict)
+    budgets_before: Mapping[str, Mapping[str, Budget]] = field(default_factory=dict, repr=False)
 
     def monitored(self, monitor: str) -> tuple[str, str]:
         """What chooses weights and settings: a validation metric, and whether its ``min`` or its ``max`` is best.

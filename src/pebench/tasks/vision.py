@@ -54,7 +54,7 @@ TASKS = (
             full=Budget(
                 ModelConfig(d_model=192, num_layers=6, num_heads=6),
                 DataConfig(patch_size=4),
-                TrainConfig(max_steps=70_000, batch_size=128, learning_rate=1e-3, evaluations=20),
+                TrainConfig(max_steps=70_000, batch_size=128, learning_rate=1e-3, evaluations=20, monitor="metric"),
             ),
         ),
     ),
