@@ -141,6 +141,17 @@ def test_more_selection_seeds_keep_the_runs_of_the_first() -> None:
 # What is chosen
 
 
+def test_each_task_may_have_a_number_of_selection_seeds_of_its_own() -> None:
+    plan = plan_of(tasks=["vit-digits", "text-order"], select={RATE: [1e-3, 1e-2]}, selection_seeds={"text-order": 3})
+    seeds = [(c.seed - SELECTION_SEED, c.task) for c in plan.selecting()]
+    assert list(dict.fromkeys(seeds)) == [(0, "vit-digits"), (0, "text-order"), (1, "text-order"), (2, "text-order")]
+    records = scored(plan, lambda c: 1.0 if c.train.learning_rate == 1e-3 else float(c.seed > SELECTION_SEED) * 9)
+    assert {(c.task, c.train.learning_rate) for c in plan.testing(records)} == {
+        ("vit-digits", 1e-2), ("text-order", 1e-3),
+    }  # fmt: skip
+    assert plan.suite.part(["vit-digits"]).selection_seeds == {}
+
+
 def test_the_lowest_mean_over_the_selection_seeds_is_chosen() -> None:
     plan = plan_of(encodings=["add"], select={RATE: [1e-3, 1e-2, 1e-1]}, selection_seeds=2)
     losses = {1e-3: (0.1, 0.9), 1e-2: (0.4, 0.4), 1e-1: (0.9, 0.05)}  # means 0.5, 0.4, 0.475
@@ -662,8 +673,14 @@ def test_all_mistakes_of_a_selection_are_told_at_once() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"selection_seeds": 0}, {"select": {RATE: 1e-3}}, {"seeds": [SELECTION_SEED]}],
-    ids=lambda c: next(iter(c)),
+    [
+        {"selection_seeds": 0},
+        {"selection_seeds": {"vit-digits": 0}},
+        {"selection_seeds": {"vit-digit": 2}},
+        {"select": {RATE: 1e-3}},
+        {"seeds": [SELECTION_SEED]},
+    ],
+    ids=str,
 )
 def test_a_selection_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(UserError):

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -39,8 +40,8 @@ class Plan:
 
     def selecting(self) -> list[RunConfig]:
         """The runs that choose settings by validation; they come first."""
-        seeds, kinds = self.suite.selecting, self.kinds
-        return _unique(c.with_seed(seed) for seed in seeds for kind in kinds for c in self.candidates(kind))
+        runs = ((s, c) for kind in self.kinds for s in self.suite.selecting(kind.task) for c in self.candidates(kind))
+        return _unique(config.with_seed(seed) for seed, config in sorted(runs, key=itemgetter(0)))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
@@ -62,7 +63,7 @@ class Plan:
         metric, mode = find_task(kind.task).monitored(kind.train.monitor)
         best, best_score = None, math.inf
         for candidate in self.candidates(kind):
-            found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting]
+            found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting(kind.task)]
             if not all(record and (record.ok or record.diverged) for record in found):
                 return None
             scores = [record.metrics[metric] for record in found if record and record.ok]

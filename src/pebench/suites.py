@@ -47,7 +47,8 @@ class Suite:
         select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
             names to the values to try, or to those of each task by its name. All combinations run, at equal budget,
             with seeds of their own.
-        selection_seeds: How many seeds each combination runs with.
+        selection_seeds: How many seeds each combination runs with, or how many on each task by its name; one on the
+            tasks without.
         where_served: Leave an encoding out where its card says that it does not serve the task, such as one for
             grids on text; else that is a mistake.
         cost: What it was measured to cost, with the machine.
@@ -72,7 +73,7 @@ class Suite:
     regime: str = "width"
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     select: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
-    selection_seeds: int = 1
+    selection_seeds: int | Mapping[str, int] = 1
     where_served: bool = False
     cost: str = ""
     expect: str = ""
@@ -93,10 +94,11 @@ class Suite:
         """The seeds that are tested."""
         return tuple(range(self.seeds) if isinstance(self.seeds, int) else dict.fromkeys(self.seeds))
 
-    @property
-    def selecting(self) -> range:
-        """The seeds that settings are selected with, where any are."""
-        return range(SELECTION_SEED, SELECTION_SEED + self.selection_seeds)
+    def selecting(self, task: str) -> range:
+        """The seeds that settings are selected with on a task, where any are."""
+        told = self.selection_seeds
+        count = told.get(task, 1) if isinstance(told, Mapping) else told
+        return range(SELECTION_SEED, SELECTION_SEED + count)
 
     def kinds(self) -> list[RunConfig]:
         """One run of each task with each encoding, as costly as the regime asks; seeds and selection come later.
@@ -136,8 +138,9 @@ class Suite:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
+        own = _of_tasks({"selection_seeds": self.selection_seeds}, tasks)
         settings, select = _of_tasks(self.settings, tasks), _of_tasks(self.select, tasks)
-        return replace(self, tasks=tasks, margin=margin, settings=settings, select=select)
+        return replace(self, tasks=tasks, margin=margin, settings=settings, select=select, **own)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
@@ -224,9 +227,10 @@ class Suite:
         """What is wrong with what is to be selected."""
         if self.regime not in REGIMES:
             yield str(unknown_name("regime", self.regime, REGIMES))
-        if self.selection_seeds < 1:
+        yield from self._unknown_task("select with more seeds", self.selection_seeds)
+        if not all(self.selecting(task) for task in self.tasks):
             yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
-        if self.select and any(seed in self.selecting for seed in self.tested):
+        if self.select and any(seed in self.selecting(task) for task in self.tasks for seed in self.tested):
             yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
         for name, values in self.select.items():
             if name == "model.d_ff" and self.regime != "width":
