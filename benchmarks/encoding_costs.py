@@ -101,7 +101,9 @@ def cells(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "does not serve"
 
 
-def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: bool) -> Iterator[str]:
+def page(
+    arguments: Sequence[str], names: Sequence[str], rounds: int, device: torch.device, quick: bool
+) -> Iterator[str]:
     """Parts of the page, as they are measured."""
     steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
     yield (
@@ -110,7 +112,6 @@ def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: boo
         f"Seconds of a step over those of `none` just before and after: median of {rounds} rounds (smallest to "
         f"largest). 6 layers of width 384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
     )
-    names = sorted(set(encoding_cards()) - {"none"})
     columns = {}
     for text in (True, False):
         for length in LENGTHS:
@@ -132,7 +133,7 @@ def page(arguments: Sequence[str], rounds: int, device: torch.device, quick: boo
     )
     work = replace(workload(True, LENGTHS[-1], quick), steps=steps)
     yield f"Those with a bar, on text of {LENGTHS[-1]} tokens, in {BAR_ROUNDS * rounds} rounds of their own:\n\n"
-    for name, found in ratios(work, list(BARS), BAR_ROUNDS * rounds, device).items():
+    for name, found in ratios(work, [name for name in BARS if name in names], BAR_ROUNDS * rounds, device).items():
         kept = "kept" if statistics.median(found) <= BARS[name] else "not kept"
         yield f"- `{name}`: {cells(found)}, bar {BARS[name]:.2f}: {kept}.\n"
 
@@ -143,6 +144,8 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--rounds", type=int, default=1, help="of all encodings; those with a bar have five times as many"
     )
+    everyone = sorted(set(encoding_cards()) - {"none"})
+    parser.add_argument("--pe", action="append", choices=everyone, help="an encoding (repeatable); by default all")
     parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--output", type=Path, help="Markdown file for the page")
@@ -151,7 +154,7 @@ def main(arguments: Sequence[str]) -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
     parts = []
-    for part in page(arguments, options.rounds, torch.device(options.device), options.quick):
+    for part in page(arguments, options.pe or everyone, options.rounds, torch.device(options.device), options.quick):
         parts.append(part)
         print(part, end="", flush=True)
     if options.output:

@@ -24,7 +24,7 @@ SUITE = Suite(
             "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
             "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
             "text-imdb": [1e-3, 2e-3, 4e-3, 8e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3],
+            "text-sst2": [2e-3, 4e-3, 8e-3, 1.6e-2],
         }
     },
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},

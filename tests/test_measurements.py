@@ -61,9 +61,14 @@ def test_growth_draws_its_picture(growth, tmp_path):
 
 def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_path):
     output = tmp_path / "costs.md"
-    encoding_costs.main(["--quick", "--rounds", "1", "--device", "cpu", "--output", str(output)])
+    asked = [word for name in ("add", "alibi", "t5-bias", "transformer-xl") for word in ("--pe", name)]
+    encoding_costs.main([*asked, "--quick", "--rounds", "1", "--device", "cpu", "--output", str(output)])
     lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.read_text().splitlines()]
     cells = {line[0]: line[1:] for line in lines if len(line) > 1}
     assert cells["`alibi`"][-1] == "sdpa with bias"
     assert cells["`t5-bias`"][-1] == "matmul with bias"
     assert cells["`transformer-xl`"].count("does not serve") == 2
+    assert [name for name in cells if name.startswith("`")] == ["`add`", "`alibi`", "`t5-bias`", "`transformer-xl`"]
+    page = output.read_text()
+    assert "- `add`: " in page
+    assert "- `rope`: " not in page
