@@ -13,7 +13,8 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     margin={"bits_per_byte": 0.01},
-    cost="48 runs, about 40 minutes on 2 cores, two at a time (estimated)",
+    declared="2026-11-22 01:25",
+    cost="48 runs, about an hour on 2 cores, two at a time",
     expect=(
         "The learned table, as in nanoGPT, ends within 0.05 nats of 1.88 on validation. Rope is first, then concat, "
         "add, learned and none. At twice the length add's perplexity grows by half or more and alibi's does not grow."

@@ -11,6 +11,7 @@ SUITE = Suite(
     settings={"train.max_steps": 2000, "train.evaluations": 4, "train.monitor": "loss"},
     select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005},
+    declared="2026-11-21 21:53",
     cost="70 runs, about half an hour on 2 cores that did other work too, two at a time",
     expect="Nothing separates, and add, concat and learned are equivalent.",
     remarks=(

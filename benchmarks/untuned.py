@@ -14,6 +14,7 @@ SUITE = Suite(
         "train.learning_rate": {"text-sst2": 1e-3},
         "train.monitor": {"text-sst2": "loss"},
     },
+    declared="2026-11-21 08:16",
     cost="60 runs, about 1.5 hours on 2 cores, two at a time",
     expect="none clearly below the rest on CIFAR-10; short text separates little",
     remarks=(

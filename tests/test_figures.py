@@ -146,6 +146,19 @@ def test_costs_are_drawn_where_they_are_known() -> None:
     assert panels[0].lines[0].get_xydata().tolist() == [[1000, 50]]
 
 
+def test_throughput_of_several_machines_is_not_drawn() -> None:
+    kinds = ("cpu: one", "cpu: other")
+    for threads in ((1, 1), (1, 2)):
+        for devices in (kinds, kinds[:1] * 2):
+            records = [
+                replace(record("add", seed, 0.5), environment={"device": device, "threads": count})
+                for seed, (device, count) in enumerate(zip(devices, threads, strict=True))
+            ]
+            same = len(set(devices)) == len(set(threads)) == 1
+            panels = drawn(cost.draw(build_tables(records)[0])).axes
+            assert [axes.get_xlabel() for axes in panels][2:] == ["images/s"] * same
+
+
 def test_equal_costs_are_not_blown_up() -> None:
     panels = drawn(cost.draw(table(add=[0.5], rope=[0.6]))).axes
     assert np.diff(panels[0].get_xlim()) >= 0.05 * 1000

@@ -92,6 +92,60 @@ def test_a_page_states_what_its_suite_declares() -> None:
     assert json.loads(to_json(changed))["suite"]["remarks"] == ["A seed more.", "It was dark."]
 
 
+def test_every_two_rows_are_compared_and_corrected_for_their_number() -> None:
+    changed = page(runs(none=0.61))
+    table = changed.tables[1]
+    values = {row.label: row.values for row in table.rows}
+    labels = ["add", "concat", "none", "rope"]
+    assert [*table.pairs] == [(b, a) for i, a in enumerate(labels) for b in labels[i + 1 :]]
+    differences = [paired_difference(values[b], values[a]) for b, a in table.pairs]
+    assert [d for d, _ in table.pairs.values()] == differences
+    assert [p for _, p in table.pairs.values()] == holm([d.p_value for d in differences])
+    rope = next(line for line in section(markdown(changed), "vit-digits", "- concat") if line.startswith("| rope"))
+    assert [cell.split()[0] for cell in rope.split("|")[2:-1]] == ["+10.00", "+9.95", "+9.00"]
+    assert rope.count(" better ") == 3
+    told = json.loads(to_json(changed))["tables"][1]["pairs"]
+    assert [(pair["first"], pair["second"]) for pair in told] == [*table.pairs]
+    assert [pair["mean"] for pair in told] == [d.mean for d in differences]
+    assert "the row minus the column" in latex(changed)
+    assert "Every two rows" in html(changed)
+
+
+def test_pairs_of_two_rows_or_of_very_many_are_not_told() -> None:
+    two = [record for record in runs() if record.config.encoding != "rope"]
+    many = [run("vit-digits", "concat", seed, 0.5 + 0.01 * seed) for seed in range(3)]
+    many += [
+        replace(record, config=replace(record.config, encoding_args={"d_p": 4 * width}))
+        for width in range(1, 13)
+        for record in many[:3]
+    ]
+    for records, count in ((two, 2), (many, 13)):
+        table = Page.of(records).tables[-1]
+        assert (len(table.rows), table.pairs) == (count, {})
+        assert "Every two rows" not in markdown(Page.of(records))
+
+
+def test_a_page_says_how_many_runs_had_begun_when_its_suite_was_declared() -> None:
+    times = ["2026-01-02T03:03:59+00:00", "2026-01-02T03:04:00+00:00", "2026-01-02T04:03:59+01:00"]
+    records = [replace(record, started=times[record.config.seed % 3]) for record in runs(3)]
+    declared = replace(SUITE, declared="2026-01-02 03:04")
+    told = "**Declared.** 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
+    assert told in markdown(page(records, declared))
+    assert json.loads(to_json(page(records, declared)))["suite"]["declared"] == "2026-01-02T03:04:00+00:00"
+    earlier = replace(SUITE, declared="2026-01-01 12:00")
+    assert "2026-01-01 12:00 UTC, before any of 18 runs here had begun." in markdown(page(records, earlier))
+    assert "**Declared.**" not in markdown(page(records))
+    with pytest.raises(UserError, match="declared must be a date and time, UTC"):
+        replace(SUITE, declared="last week").kinds()
+
+
+def section(text: str, task: str, header: str) -> list[str]:
+    """The lines of a table of a task that has a column of this name."""
+    lines = text[text.index(f"## {task}") :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("| Encoding") and f" {header} " in line)
+    return lines[first : lines.index("", first)]
+
+
 def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
     asked = replace(
         SUITE, contrasts=[("rope", "concat"), ("concat", "add"), ("concat", "none")], margin={"accuracy": 0.01}
@@ -350,9 +404,9 @@ def test_what_cannot_be_written_is_told(
 
 def test_latex_has_a_float_for_each_table_and_no_bare_special_character() -> None:
     text = latex(page(runs()))
-    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 2 + 2 * 2 + 1
-    assert len(set(re.findall(r"\\label{(.*?)}", text))) == 7
-    assert text.count(r"\toprule") == 7
+    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 2 + 2 * 3 + 1
+    assert len(set(re.findall(r"\\label{(.*?)}", text))) == 9
+    assert text.count(r"\toprule") == 9
     body = re.sub("(?m)^%.*", "", text)
     assert not re.search(r"(?<!\\)[%#]|[±Δ↑↓†–_]", body.replace(r"\_", ""))
     assert r"accuracy \% $\uparrow$" in text

@@ -86,8 +86,11 @@ RECORDS = [
 
 
 def cells(markdown: str, label: str) -> list[str]:
-    """The cells of the last row with this label."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines()]
+    """The cells of the last row with this label, before the pairs of rows."""
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in markdown.partition("Every two rows")[0].splitlines()
+    ]
     return next(cells for cells in reversed(lines) if cells[0] == label)
 
 

@@ -21,7 +21,7 @@ from pebench.config import SELECTION_SEED, RunConfig
 from pebench.costs import Cost, cost
 from pebench.errors import UserError
 from pebench.planning import Plan
-from pebench.records import Record, write_jsonl
+from pebench.records import Record, read_records, write_jsonl
 from pebench.results import export, report
 from pebench.results.origin import command
 from pebench.results.page import Page
@@ -30,6 +30,7 @@ from pebench.results.terminal import terminal
 from pebench.suites import Suite
 from pebench.tasks import TASKS, configure
 
+RESULTS = Path(__file__).parents[1] / "results"
 RATE, DECAY = "train.learning_rate", "train.weight_decay"
 BEST = {"add": 1e-3, "concat": 1e-2, "learned": 1e-3, "none": 1e-2, "rope": 1e-2}
 FORMATS: dict[str, Callable[..., str]] = {
@@ -354,6 +355,13 @@ def test_a_command_names_the_regime_and_the_grid() -> None:
     usual = command(build_tables(results())[0])
     assert "--regime" not in usual
     assert "--select" not in usual
+
+
+def test_the_command_of_an_older_budget_sets_what_has_changed_since() -> None:
+    records = [record for record in read_records(RESULTS / "untuned.jsonl") if record.config.task == "text-sst2"]
+    (table,) = build_tables(records)
+    assert table.settings == {}  # under its own protocol it was the budget
+    assert planned_by(records)[1] == keys(records, "test")
 
 
 # Rows that break their regime

@@ -9,6 +9,7 @@ import runpy
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ class Suite:
         cost: What it was measured to cost, with the machine.
         expect: What the authors expect to see.
         decision: By which rule the question will be answered; empty for that of every page.
+        declared: When, in UTC: ``"2026-11-21 21:53"``; pages say how many runs had begun before.
         remarks: What has come up since it was declared: what was changed, and what is wrong with its records.
         reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
         contrasts: Pairs of labels, beside those with the reference, whose difference (the first minus the second) the
@@ -78,6 +80,7 @@ class Suite:
     cost: str = ""
     expect: str = ""
     decision: str = ""
+    declared: str = ""
     remarks: Sequence[str] = ()
     contrasts: Sequence[tuple[str, str]] = ()
     margin: Mapping[str, float] = field(default_factory=dict)
@@ -88,6 +91,11 @@ class Suite:
     def command(self) -> str:
         """What runs it."""
         return shlex.join(["pebench", "run", "--suite", self.file or self.name])
+
+    @property
+    def declared_at(self) -> datetime | None:
+        """When it was declared, if it says so."""
+        return datetime.fromisoformat(self.declared).replace(tzinfo=UTC) if self.declared else None
 
     @property
     def tested(self) -> tuple[int, ...]:
@@ -106,7 +114,7 @@ class Suite:
         Raises:
             UserError: Everything that does not exist or cannot work, in one message.
         """
-        problems = [*self._addressees(), *self._variation(), *self._selection(), *self._margins()]
+        problems = [*self._declaration(), *self._addressees(), *self._variation(), *self._selection(), *self._margins()]
         kinds = []
         varied = _combinations(self.vary) if not problems else [{}]
         for task, values, encoding in itertools.product(self.tasks, varied, self.encodings):
@@ -200,6 +208,13 @@ class Suite:
         options = {k: python_value(v) for k, v in common.items() if k in known} | dict(options)
         settings = {k: v for k, v in told.items() if not k.startswith(prefix)}
         return configure(task, name, 0, self.tier, settings, options)
+
+    def _declaration(self) -> Iterator[str]:
+        """What is wrong with when it says that it was declared."""
+        try:
+            _ = self.declared_at
+        except ValueError:
+            yield f"declared must be a date and time, UTC, such as '2026-11-21 21:53', got {self.declared!r}."
 
     def _addressees(self) -> Iterator[str]:
         """What is wrong with whom settings are for: tasks and options of encodings that are none."""

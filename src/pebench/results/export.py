@@ -80,6 +80,14 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _pairs(table: Table) -> list[dict[str, Any]]:
+    """Every two rows as raw numbers."""
+    return [
+        {"first": first, "second": second, **vars(difference), "p_adjusted": p}
+        for (first, second), (difference, p) in table.pairs.items()
+    ]
+
+
 def _trial(trial: Trial) -> dict[str, Any]:
     """What a setting was selected by, as raw numbers."""
     encoding = trial.records[0].config
@@ -129,7 +137,7 @@ def _suite(suite: Suite) -> dict[str, Any]:
     """What was declared before the runs."""
     return {
         "name": suite.name, "question": suite.question, "expect": suite.expect, "decision": suite.decision,
-        "remarks": list(suite.remarks),
+        "declared": suite.declared_at and suite.declared_at.isoformat(), "remarks": list(suite.remarks),
         "margin": {task: suite.margin_of(task) for task in suite.tasks},
     }  # fmt: skip
 
@@ -162,6 +170,7 @@ def to_json(page: Page) -> str:
         | {part: _shared(table, part) for part in ("model", "data", "train")}
         | {"rows": _values(page, table)}
         | {"contrasts": [_contrast(contrast) for contrast in page.contrasts(table)]}
+        | {"pairs": _pairs(table)}
         | {"trials": [_trial(trial) for trial in table.trials]}
         | {"warnings": warnings(table), "command": command(table), "provenance": provenance(table)}
         | {"wall_time_s": table.wall_time_s}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
-from pebench.results.stats import Estimate, estimate
+from pebench.results.stats import Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
 from pebench.settings import assignments
 from pebench.tasks import Task
@@ -15,6 +15,9 @@ from pebench.words import natural, si_text
 NOTHING = "–"
 WORDS = ("Encoding", "Contrast", "Verdict")
 """Columns of words, which stand to the left; numbers stand to the right."""
+
+BETTER_OR_WORSE = ("better", "worse")
+"""The verdicts that a short cell says."""
 
 SIZE = re.compile(r"[0-9.]+x")
 """Of a test split that is not of the trained size: ``2x``."""
@@ -170,6 +173,25 @@ def contrasts(table: Table, page: Page) -> Grid:
     }
 
 
+def pairs(table: Table) -> Grid:
+    """Every two rows: the one at the left minus the one above, with what may be said of it; empty as `Table.pairs`."""
+    task, labels = table.task, [row.label for row in table.rows]
+    if not table.pairs:
+        return {}
+
+    def cell(left: str, above: str) -> str:
+        if labels.index(left) <= labels.index(above):
+            return ""
+        if (left, above) not in table.pairs:
+            return NOTHING
+        difference, p = table.pairs[left, above]
+        word = verdict(difference, p, task.higher_is_better)
+        return f"{_interval(difference, task, sign='+')}{f' {word}' * (word in BETTER_OR_WORSE)}"
+
+    found = {f"- {above}": [cell(left, above) for left in labels[1:]] for above in labels[:-1]}
+    return {"Encoding": labels[1:]} | found
+
+
 def side_by_side(tables: Sequence[Table]) -> Grid:
     """Comparable tables side by side: rows encodings, columns tasks."""
     labels = sorted({row.label for table in tables for row in table.rows}, key=natural)
@@ -192,7 +214,7 @@ def differences(tables: Sequence[Table], page: Page) -> Grid:
         equivalent = page.equivalences(table)
         cells = {}
         for row in table.rows:
-            words = [row.verdict] if row.verdict in ("better", "worse") else []
+            words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
             words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
             cells[row.label] = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
         grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [

@@ -11,6 +11,7 @@ from pebench.results.grids import (
     costs,
     differences,
     group_title,
+    pairs,
     results,
     side_by_side,
     standings,
@@ -55,6 +56,8 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
         yield " ".join([caption, *warnings(table)]), results(table, page), [table]
         if grid := contrasts(table, page):
             yield f"{title(table)}: declared contrasts, {interval}, paired by seed; p Holm-adjusted.", grid, [table]
+        if grid := pairs(table):
+            yield f"{title(table)}: the row minus the column, {interval}, paired by seed; Holm over all.", grid, [table]
         yield f"{title(table)}: costs.", {"Encoding": [row.label for row in table.rows]} | costs(table), [table]
     for group, summary in page.summaries:
         if summary:

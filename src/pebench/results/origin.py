@@ -23,7 +23,7 @@ def command(table: Table) -> str:
         words += ["--seeds", str(len(seeds))]
     else:
         words += [word for seed in seeds for word in ("--seed", str(seed))]
-    settings = dict(table.settings)
+    settings = dict(table.settings_today)
     if table.config.regime != "width":
         settings |= _width_of_the_reference(table)
     words += [word for item in assignments(settings) for word in ("--set", item)]
@@ -163,5 +163,5 @@ def _mixed_origins(table: Table) -> Iterator[str]:
         yield _mixed_code(table.records)
     if table.trials and any(selecting[name] != tested[name] for name in code):
         yield "The runs that selected settings were not all made with the code of those that are tested."
-    if any(len(tested[name]) > 1 for name in ("device", "threads")):
+    if not table.one_machine:
         yield "Rows were not measured on the same device: throughput and memory do not compare."

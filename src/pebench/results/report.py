@@ -3,6 +3,7 @@
 import shlex
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from urllib.parse import quote
 
 from pebench.references import cited
@@ -16,9 +17,11 @@ from pebench.results.grids import (
     by_value,
     contrasts,
     costs,
+    difference_unit,
     differences,
     group_title,
     margin_text,
+    pairs,
     position_shares,
     results,
     series_title,
@@ -49,6 +52,11 @@ SHARES = (
     "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
+PAIRS = (
+    "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
+    "paired t-tests at 5 %, corrected over all pairs of this table. What was not declared to be compared, this "
+    "suggests; another study would have to show it."
+)
 GATES = (
     "What must hold before anything is claimed, checked over these records. What does not hold is a bug, or a finding "
     "to be explained."
@@ -74,8 +82,9 @@ NOTES = """\
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
 - The weights tested are those that validation chose. The test split is read once, when training is over, and nothing is
   selected on it.
-- FLOPs: to train on one sample once, forward and backward. Throughput: mean over runs. Memory: the largest of the runs.
-  Both vary with what else a machine and a process did: they compare encodings only where runs had it to themselves.
+- FLOPs: to train on one sample alone once, forward and backward; what a batch shares, such as a projected table, counts
+  in full. Throughput: mean over runs. Memory: the largest of the runs. Both vary with what else a machine and a process
+  did: they compare encodings only where runs had it to themselves.
 """
 
 ACROSS = """\
@@ -182,8 +191,18 @@ def question(page: Page) -> Iterator[str]:
         told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in margins.items())
         rule = suite.decision or DECISION.format(reference=page.reference, pairs=MIN_PAIRS)
         yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
+        if suite.declared_at:
+            yield f"**Declared.** {_declared(page, suite.declared_at)}"
         if suite.remarks:
             yield f"**Since it was declared.** {' '.join(suite.remarks)}"
+
+
+def _declared(page: Page, when: datetime) -> str:
+    """When the suite was declared, and how many of its runs had begun by then."""
+    began = [record.started for table in page.tables for record in (*table.records, *table.selecting) if record.started]
+    before = sum(datetime.fromisoformat(time) < when for time in began)
+    earlier = f"when {before:,} of" if before else "before any of"
+    return f"{when:%Y-%m-%d %H:%M} UTC, {earlier} {counted(len(began), 'run')} here had begun."
 
 
 def _section(table: Table, page: Page) -> str:
@@ -191,12 +210,18 @@ def _section(table: Table, page: Page) -> str:
     parts += [
         f"Cite: {cited([table])}.",
         f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
+        f"{pairs_text(table)}\n\n{_pipe(grid)}" if (grid := pairs(table)) else "",
         f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
         f"{SHARES}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def pairs_text(table: Table) -> str:
+    """What the cells of `grids.pairs` are."""
+    return PAIRS.format(unit=difference_unit(table.task))
 
 
 def beyond_text(grid: Grid) -> str:

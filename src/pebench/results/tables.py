@@ -23,16 +23,19 @@ from pebench.results.stats import (
     paired_difference,
     verdict,
 )
-from pebench.tasks import Task, find_task
+from pebench.tasks import Budget, Task, find_task
 from pebench.words import natural
 
 REGIME_TEXT = {
     "width": "width (the same trunk and steps in every row)",
     "parameters": "parameters (the same total within 1 %, by the width of the feed-forward layers)",
-    "FLOPs": "FLOPs (the same cost of a step within 1 %, texts at full length, by the feed-forward layers' width)",
+    "FLOPs": "FLOPs (the same on an example alone within 1 %, texts at full length, by the feed-forward layers' width)",
 }
 """What the rows of a table have in common, in words."""
 
+
+MOST_PAIRED = 12
+"""Of tables with more rows pairs are not told: they would be a page of their own."""
 
 ENOUGH = 5
 """Seeds from which on it is told which differences hang on single ones; with fewer almost all do."""
@@ -181,6 +184,12 @@ class Table:
         return list({(r.config.stage, r.protocol, id(r.dataset), id(r.environment)): r for r in every}.values())
 
     @cached_property
+    def one_machine(self) -> bool:
+        """Whether all tested runs had one kind of device and as many threads; else throughput does not compare."""
+        found = [record.environment for record in self.origins if record.config.stage == "test"]
+        return len({(environment.get("device"), environment.get("threads")) for environment in found}) < 2
+
+    @cached_property
     def fragile(self) -> dict[str, int]:
         """Of rows called different, how many seeds there are without any one of which they would not be."""
         values = next((row.values for row in self.rows if row.label == self.reference), {})
@@ -196,6 +205,22 @@ class Table:
                 if label in counts and seed in without[label] and p is not None and p >= ALPHA:
                     counts[label] += 1
         return {label: count for label, count in counts.items() if count}
+
+    @cached_property
+    def pairs(self) -> dict[tuple[str, str], tuple[Difference, float | None]]:
+        """Two labels to the later row minus the earlier one, with p after Holm's correction over all pairs.
+
+        Empty for two rows, which are compared anyway, and for more than `MOST_PAIRED`.
+        """
+        if not 2 < len(self.rows) <= MOST_PAIRED:
+            return {}
+        found = {
+            (later.label, earlier.label): difference
+            for earlier, later in itertools.combinations(self.rows, 2)
+            if (difference := paired_difference(later.values, earlier.values))
+        }
+        p_values = holm([difference.p_value for difference in found.values()])
+        return {pair: (found[pair], p) for pair, p in zip(found, p_values, strict=True)}
 
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
@@ -218,8 +243,17 @@ class Table:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings that are not those of the task's budget at this tier."""
-        budget = self.task.budgets_before.get(self.protocol, self.task.budgets).get(self.config.tier)
+        """Settings that are not those of the task's budget at this tier, under this protocol."""
+        return self._unlike(self.task.budgets_before.get(self.protocol, self.task.budgets))
+
+    @property
+    def settings_today(self) -> dict[str, Any]:
+        """Settings that are not those of the task's budget as it is now: what a command has to say."""
+        return self._unlike(self.task.budgets)
+
+    def _unlike(self, budgets: Mapping[str, Budget]) -> dict[str, Any]:
+        """Settings that are not those of the tier's budget."""
+        budget = budgets.get(self.config.tier)
         usual, free = _settings(budget) if budget else {}, _free(self.config)
         settings = {name: value for name, value in _settings(self.config).items() if name not in free}
         return {name: value for name, value in settings.items() if value != usual.get(name)}

@@ -17,14 +17,15 @@ CAPTION = (
 def draw(table: Table) -> Figure | None:
     """A panel for each cost that is known, with a shared axis for the metric; None if none is.
 
+    Throughput is left out where runs were made on several machines.
+
     Args:
         table: Whose records have costs.
     """
     names = {
         "parameters_total": "parameters",
         "flops_per_sample": "FLOPs/sample",
-        "throughput": f"{table.task.unit}/s",
-    }
+    } | ({"throughput": f"{table.task.unit}/s"} if table.one_machine else {})
     rows = [row for row in table.rows if row.estimate]
     costs = {row.label: row.costs for row in rows}
     shown = [name for name in names if any(cost[name] is not None for cost in costs.values())]

@@ -120,6 +120,8 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "cite": prose(cited([table])),
         "contrasts_text": report.CONTRASTS,
         "contrasts": columns(grids.contrasts(table, page)),
+        "pairs_text": report.pairs_text(table),
+        "pairs": columns(grids.pairs(table)),
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
