@@ -98,7 +98,10 @@ def kernel(name: str, work: Workload) -> str:
 
 def cells(values: Sequence[float]) -> str:
     """Median, and from where to where."""
-    return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})" if values else "does not serve"
+    if not values:
+        return "does not serve"
+    spread = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
+    return f"{statistics.median(values):.2f}{spread}"
 
 
 def page(
@@ -106,11 +109,12 @@ def page(
 ) -> Iterator[str]:
     """Parts of the page, as they are measured."""
     steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
+    told = f"median of {rounds} rounds (smallest to largest)" if rounds > 1 else "one round, of which a third is noise"
     yield (
         "# A training step with each encoding, beside one without\n\n"
         f"{circumstances('encoding_costs.py', arguments, device)}"
-        f"Seconds of a step over those of `none` just before and after: median of {rounds} rounds (smallest to "
-        f"largest). 6 layers of width 384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
+        f"Seconds of a step over those of `none` just before and after: {told}. 6 layers of width "
+        f"384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
     )
     columns = {}
     for text in (True, False):

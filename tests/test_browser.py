@@ -3,15 +3,19 @@
 import base64
 import io
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from pebench.config import CORE_ENCODINGS
 from pebench.records import Record, read_records
+from pebench.results.figures.style import DARK, INK, mark
 from pebench.results.page import Page
 from pebench.results.web import html
+from pebench.suites import load_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 CORE = Path(__file__).parents[1] / "results" / "untuned.jsonl"
@@ -51,6 +55,28 @@ def colours(driver: Any) -> int:
     """How many colours a screenshot has; an empty one has a single colour."""
     data = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
     return len(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").getcolors(1 << 24))
+
+
+@pytest.fixture(scope="module")
+def headline(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of two tasks of the headline page, which have every kind of table and picture."""
+    found = [r for r in read_records(CORE.with_name("core.jsonl")) if r.config.task in ("lm-wikitext2", "text-sst2")]
+    path = tmp_path_factory.mktemp("page") / "core.html"
+    path.write_text(html(Page.of(found, load_suite("core"))), encoding="utf-8")
+    return path.as_uri()
+
+
+def seen(driver: Any, element: Any) -> Counter[str]:
+    """How many pixels of an element have which colour, as it is shown."""
+    found = driver.execute_script(
+        "const box = arguments[0].getBoundingClientRect();"
+        "return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1}",
+        element,
+    )
+    asked = {"format": "png", "clip": found, "captureBeyondViewport": True}
+    data = driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
+    pixels = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").getcolors(1 << 24)
+    return Counter({"#{:02x}{:02x}{:02x}".format(*colour): count for count, colour in pixels})
 
 
 RESULTS = "document.querySelector('#vit-cifar10-core table')"
@@ -142,6 +168,28 @@ def test_the_page_is_whole_alone_and_quiet(driver: Any, address: str, width: int
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     asked = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
     assert asked == {address}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_picture_shows_its_encodings_and_every_table_its_text(
+    driver: Any, headline: str, width: int, scheme: str
+) -> None:
+    show(driver, headline, width, scheme=scheme)
+    inks = {mark(name).colour for name in CORE_ENCODINGS}
+    ink, inks = (DARK[INK], {DARK[colour] for colour in inks}) if scheme == "dark" else (INK, inks)
+    pictures = driver.find_elements("css selector", "figure svg")
+    assert len(pictures) == 9
+    for picture in pictures:
+        shown = seen(driver, picture)
+        assert sum(shown[colour] > 5 for colour in inks) >= 4  # a difference has no reference, one refuses lengths
+        driver.execute_script("arguments[0].style.visibility = 'hidden'", picture)
+        assert not inks & seen(driver, picture).keys()
+    tables = driver.find_elements("css selector", ".scroll")
+    assert len(tables) == 12
+    for table in tables:
+        shown = seen(driver, table)
+        assert shown[ink] > 0.002 * shown.total()
 
 
 def test_what_records_say_is_shown_and_never_run(browser: Any) -> None:
