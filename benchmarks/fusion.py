@@ -6,8 +6,16 @@ SUITE = Suite(
     name="fusion",
     question="Should a fixed sinusoid be added to the content, or concatenated, and how?",
     tasks=["lm-wikitext2", "vit-cifar10", "text-imdb", "text-sst2"],
-    encodings=["add", "add-proj", "concat", "concat-proj", "concat-qk", "gated-add", "none"],
-    contrasts=[("concat-proj", "add-proj"), ("concat-qk", "concat"), ("gated-add", "concat")],
+    encodings=[
+        "add", "add-proj", "concat", "concat-proj", ("concat-proj", {"start": "identity"}), "concat-qk", "gated-add",
+        "none",
+    ],
+    contrasts=[
+        ("concat-proj", "add-proj"),
+        ("concat-proj (start=identity)", "add-proj"),
+        ("concat-qk", "concat"),
+        ("gated-add", "concat"),
+    ],
     seeds=8,
     tier="core",
     select={
@@ -22,7 +30,7 @@ SUITE = Suite(
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     declared="2026-11-22 14:43",
     cost=(
-        "392 runs, about 11 hours on 2 cores, two at a time (estimated); 144 of them are core's: `pebench merge "
+        "448 runs, about 13 hours on 2 cores, two at a time (estimated); 144 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/fusion --suite fusion`"
     ),
     expect=(
@@ -44,10 +52,12 @@ SUITE = Suite(
         "concat-proj is of the same function class as add-proj at the same size but for content's matrix, so that a "
         "difference between them, or of it to add, is one of optimisation: content passes a random matrix there, "
         "behind which a random table of 96 channels fills 47 of them evenly instead of 92. This was seen when its "
-        "selecting runs on WikiText-2 were known, which are behind add-proj's.",
+        "selecting runs on WikiText-2 were known, which are behind add-proj's. The row of start=identity, which "
+        "begins as add-proj does, was added then: if it is level with add-proj where concat-proj is not, it is the "
+        "start that differs.",
         "On IMDB three seeds select where one did, since `core` had found one too few; no run of it had begun there.",
         "SST-2's grid, which was 1e-3 to 8e-3, and the words on what its eight seeds can tell were changed after "
         "`core` had been run anew on SST-2. By then four selecting runs of add-proj on WikiText-2 had begun, and none "
         "on SST-2.",
     ),
-)
+)  # fmt: skip

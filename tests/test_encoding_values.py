@@ -323,6 +323,19 @@ def test_position_has_the_declared_scale(name, extent, ratio):
     assert math.sqrt(sum(squares) / len(squares)) == pytest.approx(ratio or 1.0, rel=0.03)
 
 
+@everywhere
+def test_concat_proj_may_begin_as_add_proj_does(extent):
+    one, other = encode("add-proj", extent), encode("concat-proj", extent, start="identity")
+    content, found = noise(2, math.prod(extent), 32), []
+    for encoding in (one, other):
+        initialise(encoding, 3)
+        found.append(encoding.embed(content, encoding(encoding.prepare(grid_positions(extent)))))
+    assert torch.equal(*found)
+    assert other.content.requires_grad
+    with pytest.raises(ValueError, match="start must be random or identity, got 'eye'"):
+        encode("concat-proj", extent, start="eye")
+
+
 def test_every_input_encoding_has_a_ratio():
     assert {"add", "concat", "learned"} <= set(WRITERS)
 

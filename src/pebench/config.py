@@ -48,7 +48,8 @@ class ModelConfig:
         num_layers: Number of blocks; with none a classifier is a bag of embeddings.
         num_heads: Attention heads; must divide ``d_model``.
         d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
-        dropout: Probability of dropping a channel, after the input and in each residual branch.
+        dropout: Probability of dropping a channel, after the input and in each residual branch. After the input it drops
+            position too where that is written there, and not where attention is told it.
     """
 
     d_model: int = 128
@@ -81,7 +82,7 @@ class TrainConfig:
         max_steps: Optimizer steps.
         batch_size: Sequences or images in a step.
         learning_rate: Peak learning rate.
-        weight_decay: Decoupled decay of weight matrices; position parameters, norms and biases have none.
+        weight_decay: Decoupled decay of weight matrices; norms, biases and all of an encoding have none.
         warmup: Share of ``max_steps`` spent warming up.
         clip: Largest gradient norm.
         evaluations: How often, evenly spread, validation is measured; the best one chooses the weights tested.

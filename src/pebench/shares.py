@@ -22,7 +22,7 @@ class PositionShare:
 
     The share is epsilon squared: the ratio of sums of squares less what it would be by chance, so that it is zero on
     average where position tells nothing, however few the vectors. What the vectors of an example have in common, beside
-    position, lowers it by at most 1/n with n examples.
+    position, lowers it by at most 1/n with n examples of one length, and somewhat more with texts of different ones.
 
     Args:
         length: Positions L.

@@ -79,18 +79,21 @@ class ConcatProjEncoding(AddProjEncoding):
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the projected vectors relative to the projected content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+        start: Of the matrix on the content: ``random``, behind which a random table's directions are far from equally
+            loud, or ``identity``, with which it begins as ``add-proj`` does.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P.
+        ValueError: If ``d_p`` is not a multiple of 2P, or ``start`` neither of the two.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection".
 
     Differs from the paper:
-        1. W is kept as its two blocks, each drawn so that it keeps the scale of what it projects.
+        1. W is kept as its two blocks, each drawn so that it keeps the scale of what it projects. Weight decay leaves
+           them alone, as it does all that is an encoding's.
 
     Example:
         >>> import torch
@@ -112,15 +115,23 @@ class ConcatProjEncoding(AddProjEncoding):
         base: float = 10000.0,
         ratio: float = 1.0,
         table: str = "sinusoid",
+        start: str = "random",
     ) -> None:
+        if start not in ("random", "identity"):
+            raise ValueError(f"start must be random or identity, got {start!r}")
         super().__init__(spec, d_p=d_p, base=base, ratio=ratio, table=table)
+        self.start = start
         self.content = nn.Parameter(Tensor(spec.d_model, spec.d_model))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both blocks so that they keep scales: N(0, 1/d_p) and N(0, 1/D)."""
+        """Draw both blocks so that they keep scales: N(0, 1/d_p) and N(0, 1/D), or set the latter."""
         super().reset_parameters()
-        if hasattr(self, "content"):
+        if not hasattr(self, "content"):
+            return
+        if self.start == "identity":
+            nn.init.eye_(self.content)
+        else:
             nn.init.normal_(self.content, std=self.spec.d_model**-0.5)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
