@@ -48,8 +48,8 @@ class ModelConfig:
         num_layers: Number of blocks; with none a classifier is a bag of embeddings.
         num_heads: Attention heads; must divide ``d_model``.
         d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
-        dropout: Probability of dropping a channel, after the input and in each residual branch. After the input it drops
-            position too where that is written there, and not where attention is told it.
+        dropout: Probability of dropping a channel, after the input and in each residual branch. After the input that is
+            position too where it is written there, and not where attention is told it.
     """
 
     d_model: int = 128
