@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,15 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("PEBENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("PEBENCH_DATA_DIR", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    """A run in a test's own process may ask for more threads; the tests behind it would keep them, and be slow."""
+    yield
+    torch, usual = sys.modules.get("torch"), int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    if torch and torch.get_num_threads() != usual:
+        torch.set_num_threads(usual)
 
 
 @pytest.fixture(scope="session")

@@ -467,7 +467,7 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
         process.stdout.readline()
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-        output, errors = process.communicate(timeout=5)
+        output, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert "Traceback" not in output + errors
 
