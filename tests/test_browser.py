@@ -53,8 +53,14 @@ def show(driver: Any, address: str, width: int, **media: str) -> None:
 
 def colours(driver: Any) -> int:
     """How many colours a screenshot has; an empty one has a single colour."""
-    data = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]
-    return len(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").getcolors(1 << 24))
+    return len(pixels(driver))
+
+
+def pixels(driver: Any, **asked: Any) -> Counter[str]:
+    """How many pixels of a screenshot have which colour."""
+    data = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"} | asked)["data"]
+    found = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").getcolors(1 << 24)
+    return Counter({"#{:02x}{:02x}{:02x}".format(*colour): count for count, colour in found})
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +79,7 @@ def seen(driver: Any, element: Any) -> Counter[str]:
         "return {x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1}",
         element,
     )
-    asked = {"format": "png", "clip": found, "captureBeyondViewport": True}
-    data = driver.execute_cdp_cmd("Page.captureScreenshot", asked)["data"]
-    pixels = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB").getcolors(1 << 24)
-    return Counter({"#{:02x}{:02x}{:02x}".format(*colour): count for count, colour in pixels})
+    return pixels(driver, clip=found, captureBeyondViewport=True)
 
 
 RESULTS = "document.querySelector('#vit-cifar10-core table')"

@@ -146,9 +146,9 @@ class Suite:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
-        own = _of_tasks({"selection_seeds": self.selection_seeds}, tasks)
+        seeds = _of_tasks({"seeds": self.selection_seeds}, tasks)["seeds"]
         settings, select = _of_tasks(self.settings, tasks), _of_tasks(self.select, tasks)
-        return replace(self, tasks=tasks, margin=margin, settings=settings, select=select, **own)
+        return replace(self, tasks=tasks, margin=margin, settings=settings, select=select, selection_seeds=seeds)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """A kind of run with each combination of the values to select from."""
