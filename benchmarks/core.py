@@ -17,6 +17,7 @@ SUITE = Suite(
         "None is clearly below the rest on CIFAR-10 and, by less, on WikiText-2; rope is first on WikiText-2; concat "
         "and add do not differ on images; on sentiment nothing separates, and add, concat and learned are equivalent."
     ),
+    shared_machine=True,
     remarks=(
         "It was declared, with what it expects, when seeds 0 to 2 were known at one learning rate for all (`untuned`).",
         "Its grid went from 1e-3 to 8e-3; 5e-4 was added with 8 runs tested, since `none` was best at the edge on "
@@ -28,6 +29,5 @@ SUITE = Suite(
         "budget were known.",
         "On IMDB the one seed that chose add's rate, 4e-3, had a lower validation loss there than any that is tested; "
         "learned has that rate too, the others 2e-3. Three seeds are to choose there, of which two have still to run.",
-        "Runs shared the machine with other work: throughput and memory do not compare.",
     ),
 )

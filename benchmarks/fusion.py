@@ -33,6 +33,7 @@ SUITE = Suite(
         "448 runs, about 13 hours on 2 cores, two at a time (estimated); 144 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/fusion --suite fusion`"
     ),
+    shared_machine=True,
     expect=(
         "On WikiText-2 concat is better than add and concat-qk better than concat; concat-proj, of the same function "
         "class as add-proj, is equivalent to it; on images and sentiment, short or long, nothing but none separates."

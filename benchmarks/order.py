@@ -19,6 +19,7 @@ SUITE = Suite(
         "72 runs, about 25 minutes on 2 cores, two at a time (estimated); 36 of them are those of `encodings`: "
         "`pebench merge results/encodings.jsonl --out runs/order --suite order`"
     ),
+    shared_machine=True,
     expect=(
         "concat-qk, some-heads, shifted, randomized and the learned biases reach 95 % with every seed, so that the "
         "gate was missed for lack of training; alibi, whose slopes are fixed and shallow, stays at chance; so does "

@@ -19,9 +19,9 @@ SUITE = Suite(
         "The learned table, as in nanoGPT, ends within 0.05 nats of 1.88 on validation. Rope is first, then concat, "
         "add, learned and none. At twice the length add's perplexity grows by half or more and alibi's does not grow."
     ),
+    shared_machine=True,
     remarks=(
         "The gate on nanoGPT's loss was first written for our validation split alone, which is half of nanoGPT's; the "
         "loss there is 1.83.",
-        "Runs shared the machine with other work: throughput and memory do not compare.",
     ),
 )

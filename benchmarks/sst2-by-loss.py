@@ -14,10 +14,10 @@ SUITE = Suite(
     declared="2026-11-21 21:53",
     cost="70 runs, about half an hour on 2 cores that did other work too, two at a time",
     expect="Nothing separates, and add, concat and learned are equivalent.",
+    shared_machine=True,
     remarks=(
         "This was SST-2's part of `core`, declared there and then, and moved here when it was known.",
         "The weights of lowest validation loss are those of step 500 of 2,000 in 23 of 40 tested runs, while accuracy "
         "still rises behind it: these are models stopped early. In `core` accuracy chooses since, after 1,000 steps.",
-        "Runs shared the machine with other work: throughput and memory do not compare.",
     ),
 )

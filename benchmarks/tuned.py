@@ -11,6 +11,7 @@ SUITE = Suite(
     select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2, 3.2e-2]},
     declared="2026-11-21 11:36",
     cost="225 runs, about 16 minutes on 2 cores",
+    shared_machine=True,
     expect="the same order; differences to add smaller than at one learning rate for all",
     remarks=(
         "The margins are the default ones, which came when its runs had been made: what is called equivalent was not "

@@ -146,7 +146,7 @@ def test_costs_are_drawn_where_they_are_known() -> None:
     assert panels[0].lines[0].get_xydata().tolist() == [[1000, 50]]
 
 
-def test_throughput_of_several_machines_is_not_drawn() -> None:
+def test_the_time_of_a_step_is_drawn_only_where_it_compares() -> None:
     kinds = ("cpu: one", "cpu: other")
     for threads in ((1, 1), (1, 2)):
         for devices in (kinds, kinds[:1] * 2):
@@ -155,8 +155,10 @@ def test_throughput_of_several_machines_is_not_drawn() -> None:
                 for seed, (device, count) in enumerate(zip(devices, threads, strict=True))
             ]
             same = len(set(devices)) == len(set(threads)) == 1
-            panels = drawn(cost.draw(build_tables(records)[0])).axes
-            assert [axes.get_xlabel() for axes in panels][2:] == ["images/s"] * same
+            (table,) = build_tables(records)
+            for shared in (False, True):
+                panels = drawn(cost.draw(replace(table, shared_machine=shared))).axes
+                assert [axes.get_xlabel() for axes in panels][2:] == ["s/step"] * (same and not shared)
 
 
 def test_equal_costs_are_not_blown_up() -> None:

@@ -1,5 +1,7 @@
 """Pages of a suite: what they say, what they never hide, and every format that they are written in."""
 
+import csv
+import io
 import json
 import random
 import re
@@ -18,7 +20,7 @@ from pebench.errors import UserError
 from pebench.records import Record, read_records, write_jsonl
 from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
-from pebench.results.grids import by_value
+from pebench.results.grids import by_value, differences, side_by_side
 from pebench.results.latex import latex
 from pebench.results.page import Page
 from pebench.results.publish import FORMATS, publish, written
@@ -129,8 +131,10 @@ def test_a_page_says_how_many_runs_had_begun_when_its_suite_was_declared() -> No
     times = ["2026-01-02T03:03:59+00:00", "2026-01-02T03:04:00+00:00", "2026-01-02T04:03:59+01:00"]
     records = [replace(record, started=times[record.config.seed % 3]) for record in runs(3)]
     declared = replace(SUITE, declared="2026-01-02 03:04")
-    told = "**Declared.** 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
-    assert told in markdown(page(records, declared))
+    told = "**Declared.** First 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
+    assert f"{told}\n" in markdown(page(records, declared))
+    changed = replace(declared, remarks=("A seed more.",))
+    assert f"{told} What was changed since is told next.\n" in markdown(page(records, changed))
     assert json.loads(to_json(page(records, declared)))["suite"]["declared"] == "2026-01-02T03:04:00+00:00"
     earlier = replace(SUITE, declared="2026-01-01 12:00")
     assert "2026-01-01 12:00 UTC, before any of 18 runs here had begun." in markdown(page(records, earlier))
@@ -176,9 +180,10 @@ def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
 
 def test_what_is_to_be_cited_stands_by_every_table() -> None:
     texts = {"markdown": markdown(page(runs())), "html": html(page(runs())), "latex": latex(page(runs()))}
-    assert texts["markdown"].count("\nCite: ") == 1 + len(TASKS)
-    assert texts["html"].count(">Cite: ") == 1 + len(TASKS)
-    assert texts["latex"].count("% Cite: ") == texts["latex"].count(r"\begin{table}")
+    assert texts["markdown"].count("\nCite: ") == 1 + len(TASKS) + 1  # overview, tables, across
+    assert texts["html"].count(">Cite: ") == 1 + len(TASKS) + 1
+    assert texts["html"].count('"https://arxiv.org/abs/1706.03762" title="Attention Is All You Need"') == 4
+    assert texts["latex"].count(r"Sources: \cite{") == texts["latex"].count(r"\begin{table}")
     assert "`pebench cite pebench text-order vit-digits add concat rope`" in texts["markdown"]  # of both
 
 
@@ -252,7 +257,8 @@ def test_the_p_values_of_equivalence_are_holms() -> None:
         return json.loads(to_json(page(records)))["tables"][1]["rows"]
 
     found = {row["encoding"]: row["p_equivalent"] for row in rows(runs())}
-    _, single = rows([record for record in runs() if record.config.encoding != "rope"])
+    _, single, missing = rows([record for record in runs() if record.config.encoding != "rope"])
+    assert (missing["encoding"], missing["n"], missing["p_equivalent"]) == ("rope", 0, None)
     assert found["concat"] == pytest.approx(2 * single["p_equivalent"])  # the smaller of two
     assert found["add"] is None
     assert [row["equivalent"] for row in rows(runs())] == [None, True, False]
@@ -335,7 +341,11 @@ def test_a_suite_that_selects_is_recognised_by_what_it_selects() -> None:
     for record in runs():
         train = replace(record.config.train, learning_rate=1e-2)
         records.append(replace(record, config=replace(record.config, selected=tuple(rate), train=train)))
-    assert page(records, replace(SUITE, select=rate)).absent == []
+    absent = page(records, replace(SUITE, select=rate)).absent
+    assert {absence.values for absence in absent} == {
+        f"train.learning_rate={value}" for value in rate["train.learning_rate"]
+    }
+    assert len(absent) == len(TASKS) * len(MEANS) * 2  # what selects is not here
     with pytest.raises(UserError, match="records of the suite"):
         page(records)
 
@@ -479,11 +489,36 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
 
 def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:
     records = [replace(r, environment={"commit": str(r.config.encoding)}) for r in runs()]
-    made = page([r for r in records if (r.config.encoding, r.config.seed) != ("rope", 1)], SUITE)
+    records = [r for r in records if (r.config.encoding, r.config.seed) != ("rope", 1)]
+    made = page([r for r in records if (r.config.task, r.config.encoding) != ("vit-digits", "concat")])
     warned = "Rows were not measured with the same code."
-    assert all(warned in write(made) for write in (markdown, latex, to_csv, to_json))
-    table = json.loads(to_json(made))["tables"][0]
-    assert next(row["missing"] for row in table["rows"] if row["encoding"] == "rope")[:1] == [1]
+    assert all(warned in write(made) for write in (markdown, html, latex, to_csv, to_json))
+    for write in (markdown, html, latex):
+        assert "Missing: rope seed 1" in write(made)
+        assert "Missing: concat seeds 0 to 7" in write(made)
+    told = [*json.loads(to_json(made))["tables"][1]["rows"], *csv.DictReader(io.StringIO(to_csv(made)))]
+    found = [(row["n"], row["missing"], bool(row["mean"])) for row in told if row["encoding"] == "concat"]
+    assert found == [(0, [*range(8)], False), ("8", "[]", True), ("0", "[0,1,2,3,4,5,6,7]", False)]
+    assert [row["missing"] for row in told if row["encoding"] == "rope"] == [[1], "[1]", "[1]"]
+
+
+def test_the_overview_marks_what_is_of_fewer_runs_than_the_rest() -> None:
+    records = [r for r in runs(tasks=["vit-digits"], none=0.5) if r.config.encoding not in ("concat", "none")]
+    records = without(records, "vit-digits", "rope", 7)
+    records = [run("vit-digits", "add", 2, None) if r.config.seed == 2 and r in records[:8] else r for r in records]
+    records += [run("vit-digits", "none", seed, None) for seed in range(2)]
+    made = page([*records, *runs(2, ["text-order"])], replace(SUITE, encodings=["add", "concat", "learned", "rope"]))
+    overview = side_by_side(made.tables, made)
+    assert overview["Encoding"] == ["add", "concat", "learned", "none", "rope"]
+    assert [re.sub(r"\d+\.\d+", "", cell) for cell in overview["vit-digits\naccuracy % ↑, n=7"]] == [
+        " ±  (1 failed)", "missing", "missing", "failed", " ± ",
+    ]  # fmt: skip
+    assert overview["text-order\naccuracy % ↑, n=2"][3] == "–"  # nobody asked for it
+    gaps = differences(made.tables, made)
+    assert gaps["Encoding"] == ["concat", "learned", "none", "rope"]
+    assert gaps["vit-digits\npoints ↑"][:3] == ["missing", "missing", "failed"]
+    fewer = page(without(runs(tasks=["vit-digits"]), "vit-digits", "rope", 0, 1))
+    assert differences(fewer.tables, fewer)["vit-digits\npoints ↑"][1].endswith(" better (n=6)")
 
 
 def test_a_finding_tells_the_tables_of_a_task_apart() -> None:
@@ -502,6 +537,38 @@ def test_metrics_of_different_protocols_are_not_along_one_setting() -> None:
     assert not page(records, DEPTHS).series
 
 
+def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
+    rate = {"train.learning_rate": [1e-3, 1e-2]}
+    chosen = {"selected": tuple(rate)}
+    tested = [
+        replace(r, config=replace(r.config, train=replace(r.config.train, learning_rate=1e-2), **chosen))
+        for r in runs(tasks=["vit-digits"])
+    ]
+    tried = [
+        Record(
+            replace(
+                run("vit-digits", name, seed, 0.5, **{"train.learning_rate": value}).config, stage="select", **chosen
+            ),
+            metrics={"val/loss": value},
+        )
+        for name in MEANS
+        for seed in (SELECTION_SEED, SELECTION_SEED + 1)
+        for value in (1e-3, 1e-2)
+    ]
+    suite = replace(SUITE, tasks=["vit-digits"], select=rate, selection_seeds=2)
+    assert page(tested + tried, suite).absent == []
+    some = page(tested + tried[1:-2], suite)
+    assert [(a.label, a.seed, a.values) for a in some.absent] == [
+        ("add", SELECTION_SEED, "train.learning_rate=0.001"),
+        ("rope", SELECTION_SEED + 1, "train.learning_rate=0.001"),
+        ("rope", SELECTION_SEED + 1, "train.learning_rate=0.01"),
+    ]
+    assert "3 selecting runs missing" in some.finding
+    assert "- Missing: rope, 2 runs that select, seed 1000001\n" in markdown(some)
+    with pytest.raises(UserError, match="3 have failed or are missing"):
+        some.check_complete()
+
+
 def test_what_lacks_at_a_value_is_told() -> None:
     deep = [r for r in by_depth() if r.config.model.num_layers == 4]
     lost = page(deep, DEPTHS).absent
@@ -511,4 +578,6 @@ def test_what_lacks_at_a_value_is_told() -> None:
     assert len(lost) == 8 * len(MEANS)
     assert not page(deep, DEPTHS).series
     some = [r for r in by_depth() if (r.config.model.num_layers, r.config.encoding) != (4, "rope")]
-    assert {(absence.task, absence.label) for absence in page(some, DEPTHS).absent} == {("vit-digits", "rope")}
+    assert {(absence.task, absence.label) for absence in page(some, DEPTHS).absent} == {
+        ("vit-digits (model.num_layers=4)", "rope")
+    }

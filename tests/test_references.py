@@ -110,6 +110,16 @@ def test_a_suite_cites_pebench_its_data_and_its_encodings(name):
         )
 
 
+def test_texts_do_not_cite_works_on_images(capsys):
+    assert keys_of("rope") - keys_of("rope", images=False) == {"heo2024rotary"}
+    assert keys_of("stack(first='add', second='rope')", images=False) >= {"heo2024rotary"}  # it names no other
+    assert "he2022masked" in keys_of("add") & keys_of("core")
+    assert "he2022masked" not in keys_of("shakespeare")
+    for task, count in (("lm-wikitext2", 0), ("vit-cifar10", 1)):
+        assert main(["cite", "rope", task]) == 0
+        assert keys_in(capsys.readouterr().out).count("heo2024rotary") == count
+
+
 def test_the_command_prints_each_entry_once(capsys):
     assert main(["cite", "add", "concat", "vit-cifar10"]) == 0
     out = capsys.readouterr().out

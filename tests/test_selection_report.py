@@ -159,7 +159,8 @@ def test_a_selecting_run_that_failed_is_absent_but_not_one_that_diverged() -> No
     assert Page.of(records).absent == []
     changed = [replace(r, error=lost) if not r.ok and r.config.encoding == "rope" else r for r in records]
     (absence,) = Page.of(changed).absent
-    assert (absence.label, absence.reason) == ("rope (train.learning_rate=0.1, selecting)", "out of memory")
+    assert (absence.label, absence.values) == ("rope", "train.learning_rate=0.1")
+    assert absence.reason == "out of memory"
     assert "Failed: rope (train.learning_rate=0.1, selecting) seed 1000000: `out of memory`" in markdown(changed)
     assert json.loads(to_json(changed))["absent"][0]["reason"] == "out of memory"
 

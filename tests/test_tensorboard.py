@@ -121,6 +121,7 @@ def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records)
         assert values["encoding"] == record.config.encoding
         assert values["seed"] == str(record.config.seed)
         assert values["train.learning_rate"] == record.config.train.learning_rate
+        assert values["data.patch_size"] == record.config.data.patch_size
         metrics = {value["name"]["tag"]: value["value"] for value in rows[run]["metricValues"]}
         expected = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
         shown = {name for name in expected if name != "best_step" and "@" not in name}

@@ -104,7 +104,7 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
     values = {
         "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
         **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
-        **{f"{part}.{name}": value for part in ("model", "train")
+        **{f"{part}.{name}": value for part in ("model", "data", "train")
            for name, value in vars(getattr(config, part)).items() if value is not None},
     }  # fmt: skip
     metrics = [_tag(name) for name in record.metrics if name != "best_step" and "@" not in name]

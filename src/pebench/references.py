@@ -4,6 +4,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def _own() -> str:
 
 
 def bibtex(names: Iterable[str]) -> str:
-    """The entries of what is named, each once.
+    """The entries of what is named, each once; with tasks of text alone, what they need of encodings.
 
     Args:
         names: Of encodings (also with options, as in ``"stack(first='rope')"``), tasks and suites, or ``pebench``.
@@ -57,12 +58,24 @@ def bibtex(names: Iterable[str]) -> str:
     Raises:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
     """
-    keys = {key for name in names for key in keys_of(name)}
+    names = list(names)
+    images = _images(name for name in names if name in TASKS)
+    keys = {key for name in names for key in keys_of(name, images)}
     return "\n\n".join(bibliography()[key] for key in sorted(keys)) + "\n"
 
 
-def keys_of(name: str) -> set[str]:
+def _images(tasks: Iterable[str]) -> bool:
+    """Whether tasks, or some that nobody names, may be of images."""
+    named = [TASKS[name] for name in tasks]
+    return not named or any(task.image for task in named)
+
+
+def keys_of(name: str, images: bool = True) -> set[str]:
     """Keys of what to cite for an encoding, a task, or a suite: what it consists of, and pebench.
+
+    Args:
+        name: Of it.
+        images: Whether an encoding's use on images is meant too; a suite knows that itself.
 
     Raises:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
@@ -73,21 +86,35 @@ def keys_of(name: str) -> set[str]:
         return set(TASKS[name].cite)
     if name in suite_files() or name.endswith(".py"):
         kinds = load_suite(name).kinds()
-        tasks = {key for config in kinds for key in keys_of(config.task)}
-        return {OWN} | tasks | {key for config in kinds for key in _of_encoding(config.encoding, config.encoding_args)}
+        tasks = {config.task for config in kinds}
+        used = [(config.encoding, config.encoding_args) for config in kinds]
+        ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}
+        return {OWN}.union(ours, *map(keys_of, tasks))
     plain = name.partition("(")[0]
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_name("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
-    return _of_encoding(*parse_encoding(name))
+    return _of_encoding(*parse_encoding(name), images)
 
 
-def _of_encoding(name: str, options: Mapping[str, Any]) -> set[str]:
-    keys = {key for part in encodings_in(name, options) for key in encoding_card(part).declared["cite"]}
+def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
+    keys = {key for part in encodings_in(name, options) for key in _own_keys(part, images)}
     if not keys:
         raise UserError(f"encoding {name!r} names nothing to cite: its class has no attribute `cite`.")
     if unknown := keys - set(bibliography()):
         raise UserError(f"encoding {name!r} cites {min(unknown)!r}, which is not in pebench's bibliography.")
     return keys
+
+
+def _own_keys(name: str, images: bool) -> set[str]:
+    """Keys that an encoding names itself; without images not those of works on images, if it names others."""
+    named = set(encoding_card(name).declared["cite"])
+    return named if images else named - _on_images() or named
+
+
+@functools.cache
+def _on_images() -> frozenset[str]:
+    """Keys of the works that took an encoding to images: texts do not stand on them."""
+    return frozenset(key for key, entry in bibliography().items() if "keywords = {images}" in entry)
 
 
 def encodings_in(name: str, options: Mapping[str, Any]) -> Iterator[str]:
@@ -105,8 +132,21 @@ def encodings_in(name: str, options: Mapping[str, Any]) -> Iterator[str]:
                 yield from encodings_in(*parse_encoding(value))
 
 
-def cited(tables: Sequence[Table]) -> str:
-    """What the results of tables stand on, in a line: the keys, and the command that prints their entries.
+@dataclass(frozen=True)
+class Sources:
+    """What results stand on.
+
+    Args:
+        keys: Of the entries.
+        command: What prints them.
+    """
+
+    keys: tuple[str, ...]
+    command: str
+
+
+def sources(tables: Sequence[Table]) -> Sources:
+    """What the results of tables stand on.
 
     Encodings that are not ours are left out: a page must not depend on which packages its reader has.
     """
@@ -114,5 +154,19 @@ def cited(tables: Sequence[Table]) -> str:
     parts = {part for row in rows for part in encodings_in(row.config.encoding, row.config.encoding_args)}
     ours = sorted(parts & set(encoding_cards()))
     tasks = {table.task.name: table.task for table in tables}
-    keys = {OWN}.union(*(task.cite for task in tasks.values()), *(encoding_cards()[n].declared["cite"] for n in ours))
-    return f"{', '.join(sorted(keys))}; as BibTeX: `pebench cite {' '.join([OWN, *tasks, *ours])}`"
+    images = _images(tasks)
+    keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))
+    return Sources(tuple(sorted(keys)), f"pebench cite {' '.join([OWN, *tasks, *ours])}")
+
+
+def cited(tables: Sequence[Table]) -> str:
+    """`sources` in a line of Markdown."""
+    found = sources(tables)
+    return f"{', '.join(found.keys)}; as BibTeX: `{found.command}`"
+
+
+def title_and_link(key: str) -> tuple[str, str]:
+    """The title of an entry, and where it is to be had; empty where it does not say."""
+    fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", bibliography()[key], re.MULTILINE))
+    link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
+    return re.sub(r"[{}]|\\\W", "", fields["title"]), link

@@ -56,6 +56,7 @@ class Suite:
         expect: What the authors expect to see.
         decision: By which rule the question will be answered; empty for that of every page.
         declared: When, in UTC: ``"2026-11-21 21:53"``; pages say how many runs had begun before.
+        shared_machine: Whether its runs shared a machine with other work, so that their timings do not compare.
         remarks: What has come up since it was declared: what was changed, and what is wrong with its records.
         reference: Label of the encoding that the others are compared to, and matched to: ``add``, ``concat (d_p=16)``.
         contrasts: Pairs of labels, beside those with the reference, whose difference (the first minus the second) the
@@ -81,6 +82,7 @@ class Suite:
     expect: str = ""
     decision: str = ""
     declared: str = ""
+    shared_machine: bool = False
     remarks: Sequence[str] = ()
     contrasts: Sequence[tuple[str, str]] = ()
     margin: Mapping[str, float] = field(default_factory=dict)

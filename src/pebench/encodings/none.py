@@ -10,7 +10,8 @@ class NoEncoding(PositionalEncoding):
 
     Source:
         Haviv et al. 2022, https://arxiv.org/abs/2203.16634; Kazemnejad et al. 2023,
-        https://arxiv.org/abs/2305.19466.
+        https://arxiv.org/abs/2305.19466; on images Dosovitskiy et al. 2020, appendix D.4,
+        https://arxiv.org/abs/2010.11929.
 
     Example:
         >>> import torch
@@ -20,7 +21,7 @@ class NoEncoding(PositionalEncoding):
         8.0
     """
 
-    cite = ("haviv2022transformer", "kazemnejad2023impact")
+    cite = ("haviv2022transformer", "kazemnejad2023impact", "dosovitskiy2021image")
     relative = True
     isotropic = True
     mirror_blind = True

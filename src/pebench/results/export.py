@@ -17,9 +17,9 @@ from pebench.suites import Suite
 
 
 def _values(page: Page, table: Table) -> list[dict[str, Any]]:
-    """The rows of a table as raw numbers."""
+    """The rows of a table as raw numbers, and those that the suite asked for and of which there is no run."""
     equivalent = page.equivalences(table)
-    absent = [absence for absence in page.absences(table) if absence.reason is None]
+    absent = [absence for absence in page.absences(table) if absence.reason is None and not absence.values]
     found = []
     for row in table.rows:
         mean, difference, small = row.estimate, row.difference, equivalent.get(row.label)
@@ -47,6 +47,11 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "values": _by_seed(row.values),
             "failed": _by_seed(row.failed),
             "missing": [absence.seed for absence in absent if absence.label == row.label],
+        })  # fmt: skip
+    for kind in page.lacking(table):
+        found.append(dict.fromkeys(found[0]) | {
+            "encoding": kind.encoding, "encoding_args": dict(sorted(kind.encoding_args.items())), "n": 0, "pairs": 0,
+            "missing": [absence.seed for absence in absent if absence.label == kind.label],
         })  # fmt: skip
     return found
 

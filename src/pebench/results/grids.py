@@ -192,33 +192,53 @@ def pairs(table: Table) -> Grid:
     return {"Encoding": labels[1:]} | found
 
 
-def side_by_side(tables: Sequence[Table]) -> Grid:
-    """Comparable tables side by side: rows encodings, columns tasks."""
-    labels = sorted({row.label for table in tables for row in table.rows}, key=natural)
+def side_by_side(tables: Sequence[Table], page: Page) -> Grid:
+    """Comparable tables side by side: rows encodings, columns tasks. Cells of fewer runs than others say so."""
+    labels = sorted({label for table in tables for label in page.labels(table)}, key=natural)
     grid = {"Encoding": labels}
     for table in tables:
-        cells = {row.label: _interval(row.estimate, table.task) for row in table.rows}
-        counts = {len(row.values) for row in table.rows}
-        seeds = " to ".join(str(n) for n in dict.fromkeys((min(counts), max(counts))))
-        grid[f"{table.task.name}\n{headline(table.task)}, n={seeds}"] = [cells.get(name, NOTHING) for name in labels]
+        most = max(len(row.values) for row in table.rows)
+        cells = {
+            row.label: f"{_interval(row.estimate, table.task)}{_fewer(len(row.values), most, len(row.failed))}"
+            for row in table.rows
+            if row.estimate
+        }
+        grid[f"{table.task.name}\n{headline(table.task)}, n={most}"] = [
+            cells.get(name) or _nothing(table, name, page) for name in labels
+        ]
     return grid
+
+
+def _fewer(count: int, most: int, failed: int = 0) -> str:
+    """That something is of fewer runs than what stands beside it, or that runs of it failed."""
+    told = [f"n={count}"] * (count < most) + [f"{failed} failed"] * bool(failed)
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _nothing(table: Table, label: str, page: Page) -> str:
+    """Why a row has no value in a table: its runs failed, or are missing, or nobody asked for them."""
+    if row := table.row(label):
+        return "failed" if row.failed else NOTHING
+    return "missing" if label in page.labels(table) else NOTHING
 
 
 def differences(tables: Sequence[Table], page: Page) -> Grid:
     """Comparable tables' differences to the reference side by side, with what may be said of them; may be empty."""
-    labels = sorted({row.label for table in tables for row in table.rows if row.difference}, key=natural)
-    if not labels:
+    if not any(row.difference for table in tables for row in table.rows):
         return {}
+    labels = sorted({label for table in tables for label in page.labels(table)} - {page.reference}, key=natural)
     grid = {"Encoding": labels}
     for table in tables:
         equivalent = page.equivalences(table)
-        cells = {}
+        most, cells = max((row.difference.n for row in table.rows if row.difference), default=0), {}
         for row in table.rows:
-            words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
-            words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
-            cells[row.label] = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
+            if row.difference:
+                words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
+                words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
+                text = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
+                cells[row.label] = f"{text}{_fewer(row.difference.n, most)}"
         grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [
-            cells.get(name, NOTHING) for name in labels
+            cells.get(name) or _nothing(table, name, page) for name in labels
         ]
     return grid
 

@@ -165,3 +165,5 @@ def _mixed_origins(table: Table) -> Iterator[str]:
         yield "The runs that selected settings were not all made with the code of those that are tested."
     if not table.one_machine:
         yield "Rows were not measured on the same device: throughput and memory do not compare."
+    elif table.shared_machine:
+        yield "Runs shared their machine with other work: throughput and memory do not compare."

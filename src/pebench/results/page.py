@@ -29,29 +29,56 @@ class Absence:
         label: Its encoding, as in the tables.
         seed: Its seed.
         reason: Why it failed, in one line; ``None`` if there is no record of it.
+        values: The settings that it was to try, in words, if it selects; empty if it tests.
     """
 
     task: str
     label: str
     seed: int
     reason: str | None = None
+    values: str = ""
 
 
 def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
-    """A line for each run that failed, then one for each row's missing runs.
+    """A line for each run that failed, then one for each row's missing runs, then for each encoding's that select.
 
     Args:
         absences: Of one table.
         code: What goes around words that a program wrote.
+
+    Example:
+        >>> lost = [Absence("vit-digits", "add", 7), *(Absence("vit-digits", "add", 9, values=x) for x in ("a", "b"))]
+        >>> absence_lines(lost)
+        ['Missing: add seed 7', 'Missing: add, 2 runs that select, seed 9']
     """
-    failed, missing = [], dict[str, list[int]]()
+    failed, tested, selecting = [], dict[str, list[int]](), dict[str, list[int]]()
     for absence in absences:
         if absence.reason is None:
-            missing.setdefault(absence.label, []).append(absence.seed)
+            (selecting if absence.values else tested).setdefault(absence.label, []).append(absence.seed)
         else:
+            label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
             reason = absence.reason.replace("`", "'")
-            failed.append(f"Failed: {absence.label} seed {absence.seed}: {code}{reason}{code}")
-    return failed + [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in missing.items()]
+            failed.append(f"Failed: {label} seed {absence.seed}: {code}{reason}{code}")
+    missing = [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in tested.items()]
+    for label, seeds in selecting.items():
+        count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
+        missing.append(f"Missing: {label}, {count}, {seeds_text(set(seeds))}")
+    return failed + missing
+
+
+def absence_counts(absences: Sequence[Absence]) -> list[str]:
+    """How many runs failed, and how many are missing, in words; empty where none is.
+
+    Example:
+        >>> absence_counts([Absence("vit-digits", "add", 7), Absence("vit-digits", "add", 8, "no memory")])
+        ['1 run failed', '1 tested run missing']
+    """
+    failed = sum(absence.reason is not None for absence in absences)
+    selecting = sum(absence.reason is None and bool(absence.values) for absence in absences)
+    tested = len(absences) - failed - selecting
+    found = [f"{counted(failed, 'run')} failed"] if failed else []
+    found += [f"{counted(tested, 'tested run')} missing"] if tested else []
+    return found + ([f"{counted(selecting, 'selecting run')} missing"] if selecting else [])
 
 
 @dataclass(frozen=True)
@@ -148,7 +175,9 @@ class Page:
                 suite that none of the records is of, or a reference that is not among them.
         """
         compared_to = reference or (suite.reference if suite else REFERENCE_ENCODING)
-        page = Page(tuple(build_tables(records, allow_unmatched, compared_to)), suite)
+        tables = build_tables(records, allow_unmatched, compared_to)
+        shared = suite is not None and suite.shared_machine
+        page = Page(tuple(replace(table, shared_machine=shared) for table in tables), suite)
         labels = sorted({row.label for table in page.tables for row in table.rows})
         if reference and reference not in labels:
             raise unknown_name("reference", reference, labels)
@@ -181,27 +210,56 @@ class Page:
 
     def absences(self, table: Table) -> Iterator[Absence]:
         """The runs without a value: those that failed, then those that other rows have or the suite plans."""
-        task, asked = table.task.name, [kind.label for kind in self._asked(table)]
+        task, kinds = self._named(table.config), self._asked(table)
+        asked = [kind.label for kind in kinds]
         for row in table.rows:
             yield from (Absence(task, row.label, seed, reason) for seed, reason in row.failed.items())
         for record in table.selecting:
             if not record.ok and not record.diverged:  # a value at which training diverges has been tried
-                values = ", ".join(assignments(record.config.values_of(record.config.selected)))
-                yield Absence(task, f"{record.config.label} ({values}, selecting)", record.config.seed, record.reason)
+                yield Absence(task, record.config.label, record.config.seed, record.reason, _tried(record.config))
         seeds = {record.config.seed for record in table.records}
         for row in table.rows:
             expected = seeds.union(self.seeds if row.label in asked else ())
             yield from (
                 Absence(task, row.label, seed) for seed in sorted(expected - row.values.keys() - row.failed.keys())
             )
-        yield from (Absence(task, name, seed) for name in asked if table.row(name) is None for seed in self.seeds)
+        yield from (Absence(task, kind.label, seed) for kind in self.lacking(table) for seed in self.seeds)
+        yield from self._untried(kinds, table.selecting)
+
+    def _untried(self, kinds: Iterable[RunConfig], records: Iterable[Record] = ()) -> Iterator[Absence]:
+        """The runs that would select for some kinds of run, and that are not among some records."""
+        if not (suite := self.suite):
+            return
+        known = {(record.config.label, _tried(record.config), record.config.seed) for record in records}
+        for kind in kinds:
+            for candidate in suite.candidates(kind):
+                values = ", ".join(assignments(candidate.values_of(sorted(suite.select))))
+                for seed in suite.selecting(kind.task):
+                    if (kind.label, values, seed) not in known:
+                        yield Absence(self._named(kind), kind.label, seed, values=values)
+
+    def lacking(self, table: Table) -> list[RunConfig]:
+        """The kinds of run that the suite asked for and that a table has no row of."""
+        return [kind for kind in self._asked(table) if table.row(kind.label) is None]
+
+    def labels(self, table: Table) -> set[str]:
+        """The rows of a table, and those that it lacks."""
+        return {row.label for row in table.rows}.union(kind.label for kind in self.lacking(table))
 
     def _asked(self, table: Table) -> list[RunConfig]:
         """The kinds of run of a table that the suite asked for."""
-        suite, config = self.suite, table.config
-        if not suite or (suite.regime, tuple(sorted(suite.select))) != (config.regime, config.selected):
-            return []
-        return [kind for kind in self.planned if table.has_settings_of(kind)]
+        return self._asked_by_table[id(table)]
+
+    @cached_property
+    def _asked_by_table(self) -> dict[int, list[RunConfig]]:
+        suite = self.suite
+        rules = (suite.regime, tuple(sorted(suite.select))) if suite else None
+        return {
+            id(table): [kind for kind in self.planned if table.has_settings_of(kind)]
+            if (table.config.regime, table.config.selected) == rules
+            else []
+            for table in self.tables
+        }
 
     @property
     def unplanned(self) -> list[str]:
@@ -218,7 +276,8 @@ class Page:
         """Runs of the suite on tasks, at settings, that no record is of."""
         asked = {kind.kind for table in self.tables for kind in self._asked(table)}
         lost = [kind for kind in self.planned if kind.kind not in asked]
-        return [Absence(self._named(kind), kind.label, seed) for kind in lost for seed in self.seeds]
+        tested = [Absence(self._named(kind), kind.label, seed) for kind in lost for seed in self.seeds]
+        return [*tested, *self._untried(lost)]
 
     def _named(self, kind: RunConfig) -> str:
         """A kind of run's task, with the settings that vary."""
@@ -315,10 +374,13 @@ class Page:
         ]
         if "equivalent" in words:
             parts.append(_counted("of all equivalent within the margin", words["equivalent"], True))
-        failed = sum(absence.reason is not None for absence in self.absent)
-        parts += [f"{counted(failed, 'run')} failed"] if failed else []
-        parts += [f"{counted(missing, 'tested run')} missing"] if (missing := len(self.absent) - failed) else []
+        parts += absence_counts(self.absent)
         return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
+
+
+def _tried(config: RunConfig) -> str:
+    """The settings that a run selects by trying them, in words."""
+    return ", ".join(assignments(config.values_of(config.selected)))
 
 
 def _equivalences(differences: Sequence[Difference], margin: float) -> list[Equivalence]:

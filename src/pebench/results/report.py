@@ -32,6 +32,7 @@ from pebench.results.grids import (
 )
 from pebench.results.origin import command, provenance, warnings
 from pebench.results.page import Page, absence_lines, shortened
+from pebench.results.resampling import bootstrap_coverage
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Table
 from pebench.words import counted
@@ -62,6 +63,8 @@ GATES = (
     "to be explained."
 )
 OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
+MANY_SEEDS = 30
+"""From as many on resampled intervals hold about as often as they say."""
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
     "An encoding differs from `{reference}` on a task where the paired t-test says so at 5 % after Holm's "
@@ -127,7 +130,7 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
         yield _section(table, page)
         yield "\n".join(shown.get(stem, ()))
     for (group, summary), stem in zip(page.summaries, figures.ranks_names(page), strict=True):
-        yield _across(group, summary)
+        yield f"{_across(group, summary)}\n\nCite: {cited(group)}."
         yield "\n".join(shown.get(stem, ()))
     if lines := gate_lines(page):
         yield f"## Gates\n\n{GATES}\n\n{_bullets(lines)}"
@@ -148,7 +151,7 @@ def overview(page: Page) -> str:
 
 
 def _overview(group: Sequence[Table], page: Page) -> str:
-    values, grid = _pipe(side_by_side(group)), differences(group, page)
+    values, grid = _pipe(side_by_side(group, page)), differences(group, page)
     return f"{values}\n\n{differences_text(page)}\n\n{_pipe(grid)}" if grid else values
 
 
@@ -202,7 +205,8 @@ def _declared(page: Page, when: datetime) -> str:
     began = [record.started for table in page.tables for record in (*table.records, *table.selecting) if record.started]
     before = sum(datetime.fromisoformat(time) < when for time in began)
     earlier = f"when {before:,} of" if before else "before any of"
-    return f"{when:%Y-%m-%d %H:%M} UTC, {earlier} {counted(len(began), 'run')} here had begun."
+    changed = " What was changed since is told next." if page.suite and page.suite.remarks else ""
+    return f"First {when:%Y-%m-%d %H:%M} UTC, {earlier} {counted(len(began), 'run')} here had begun.{changed}"
 
 
 def _section(table: Table, page: Page) -> str:
@@ -264,10 +268,10 @@ def across_facts(summary: Summary | None) -> list[str]:
     fewest = summary.fewest
     drawn = f"Intervals from {summary.replicates:,} resamples." if fewest > 1 else "No intervals: one seed has none."
     facts = [f"Tasks and seeds: {seeds}. {drawn}", _apart(summary)]
-    if 1 < fewest < MIN_PAIRS:
+    if 1 < fewest < MANY_SEEDS:
         facts.append(
-            f"With {counted(fewest, 'seed')} of a task these intervals are too narrow: of a mean of three seeds they "
-            "hold three times of four, not 95 %."
+            f"With {counted(fewest, 'seed')} of a task these intervals are too narrow: for the mean of one task's "
+            f"normal scores they hold {100 * bootstrap_coverage(fewest):.0f} % of the time, not 95 %."
         )
     facts += [f"Left out: {name}, which has no runs of {', '.join(tasks)}." for name, tasks in summary.lacking.items()]
     if summary.unpaired:
@@ -289,7 +293,7 @@ def _apart(summary: Summary) -> str:
 
 def _reproduce(page: Page) -> str:
     lines = [command(table) for table in page.tables]
-    whole = f"```bash\n{page.suite.command}\n```\n\nor table by table:\n\n" if page.suite else ""
+    whole = f"```bash\n{page.suite.command}\n```\n\nor each table as its records were made:\n\n" if page.suite else ""
     return "## Reproduce\n\n" + whole + "\n".join(["```bash", *lines, "```"])
 
 
@@ -360,8 +364,13 @@ def _absences(page: Page) -> str:
             parts.append(f"### {title(table)}\n\n{_bullets(absent)}")
     if tasks := dict.fromkeys(absence.task for absence in page.without_table):
         parts.append(f"No records at all: {', '.join(tasks)}.")
+    return "\n\n".join(parts) or complete(page)
+
+
+def complete(page: Page) -> str:
+    """That nothing failed or is missing; empty where something is."""
     count = sum(len(table.records) + len(table.selecting) for table in page.tables)
-    return "\n\n".join(parts) or f"None: every run finished ({count:,})."
+    return "" if page.absent else f"None: every run finished ({count:,})."
 
 
 def limits(page: Page) -> list[str]:

@@ -160,12 +160,14 @@ class Table:
         rows: The encodings.
         trials: What settings were selected from, if any were.
         reference: Label of the row that the others are compared to.
+        shared_machine: Whether its suite says that other work ran beside the runs.
     """
 
     task: Task
     rows: tuple[Row, ...]
     trials: tuple[Trial, ...] = ()
     reference: str = REFERENCE_ENCODING
+    shared_machine: bool = False
 
     @cached_property
     def records(self) -> list[Record]:
@@ -185,9 +187,14 @@ class Table:
 
     @cached_property
     def one_machine(self) -> bool:
-        """Whether all tested runs had one kind of device and as many threads; else throughput does not compare."""
+        """Whether all tested runs had one kind of device and as many threads."""
         found = [record.environment for record in self.origins if record.config.stage == "test"]
         return len({(environment.get("device"), environment.get("threads")) for environment in found}) < 2
+
+    @property
+    def timings_compare(self) -> bool:
+        """Whether throughput and memory tell of the rows, not of what ran where."""
+        return self.one_machine and not self.shared_machine
 
     @cached_property
     def fragile(self) -> dict[str, int]:

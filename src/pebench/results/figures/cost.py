@@ -1,4 +1,4 @@
-"""Quality against what it costs: parameters, operations and throughput."""
+"""Quality against what it costs: parameters, operations and the time of a step."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -6,28 +6,26 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
 from pebench.results.grids import headline
-from pebench.results.tables import Table
+from pebench.results.tables import Row, Table
 
 CAPTION = (
-    "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted; throughput is measured, "
-    "and compares only where runs had the machine to themselves."
+    "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted. The time of a training "
+    "step is measured, and shown only where nothing says that runs shared their machine or were made on several."
 )
 
 
 def draw(table: Table) -> Figure | None:
     """A panel for each cost that is known, with a shared axis for the metric; None if none is.
 
-    Throughput is left out where runs were made on several machines.
+    The time of a step is left out where it does not compare.
 
     Args:
         table: Whose records have costs.
     """
-    names = {
-        "parameters_total": "parameters",
-        "flops_per_sample": "FLOPs/sample",
-    } | ({"throughput": f"{table.task.unit}/s"} if table.one_machine else {})
+    names = {"parameters_total": "parameters", "flops_per_sample": "FLOPs/sample"}
+    names |= {"step": "s/step"} if table.timings_compare else {}
     rows = [row for row in table.rows if row.estimate]
-    costs = {row.label: row.costs for row in rows}
+    costs = {row.label: row.costs | {"step": _step(row)} for row in rows}
     shown = [name for name in names if any(cost[name] is not None for cost in costs.values())]
     if not shown:
         return None
@@ -47,6 +45,12 @@ def draw(table: Table) -> Figure | None:
     heading(figure, f"test {headline(table.task)}")
     legend_below(figure, {row.label: found[row.label] for row in rows}, lines=False)
     return figure
+
+
+def _step(row: Row) -> float | None:
+    """What a training step takes, in seconds."""
+    throughput = row.costs["throughput"]
+    return row.config.train.batch_size / throughput if throughput else None
 
 
 def _point(axes: Axes, x: float, y: float, half: float, mark: Mark) -> None:

@@ -1,13 +1,13 @@
 """What the HTML page shows, for its template: the same words and cells as in Markdown, with what they sort by."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from pebench.references import cited
+from pebench.references import sources, title_and_link
 from pebench.results import figures, grids, report
 from pebench.results.origin import command, warnings
 from pebench.results.page import Page, absence_lines
@@ -83,9 +83,9 @@ def content(page: Page) -> dict[str, Any]:
         "overviews": [
             {
                 "title": grids.group_title(group),
-                "columns": columns(grids.side_by_side(group)),
+                "columns": columns(grids.side_by_side(group, page)),
                 "differences": columns(grids.differences(group, page)),
-                "cite": prose(cited(group)),
+                "cite": _cite(group),
             }
             for group, _ in page.summaries
         ],
@@ -104,6 +104,7 @@ def content(page: Page) -> dict[str, Any]:
         "gates": [prose(line) for line in report.gate_lines(page)],
         "suite_command": page.suite.command if page.suite else None,
         "lost": [absence.task for absence in page.without_table],
+        "complete": report.complete(page),
         "limits": [prose(line) for line in report.limits(page)],
         "notes": _bullets(report.notes(page)),
         "undrawn": figures.drawn(page.tables).count(False),
@@ -117,7 +118,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "title": grids.title(table),
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
-        "cite": prose(cited([table])),
+        "cite": _cite([table]),
         "contrasts_text": report.CONTRASTS,
         "contrasts": columns(grids.contrasts(table, page)),
         "pairs_text": report.pairs_text(table),
@@ -125,7 +126,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
-        "shares_text": report.SHARES,
+        "shares_text": prose(report.SHARES),
         "shares": columns(grids.position_shares(table)),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
@@ -136,6 +137,12 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
     }
 
 
+def _cite(tables: Sequence[Table]) -> dict[str, Any]:
+    """The sources of tables: key, title and link of each, and the command that prints them."""
+    found = sources(tables)
+    return {"works": [(key, *title_and_link(key)) for key in found.keys], "command": found.command}
+
+
 def _across(page: Page) -> Iterator[dict[str, Any]]:
     """The figures across tasks of each group of tables that compare."""
     for (group, summary), name in zip(page.summaries, figures.ranks_names(page), strict=True):
@@ -143,6 +150,7 @@ def _across(page: Page) -> Iterator[dict[str, Any]]:
             "title": grids.group_title(group),
             "columns": columns(grids.standings(summary)) if summary else [],
             "facts": report.across_facts(summary),
+            "cite": _cite(group),
             "pictures": _shown(page, name),
         }
 
@@ -150,4 +158,4 @@ def _across(page: Page) -> Iterator[dict[str, Any]]:
 def _shown(page: Page, stem: str) -> list[dict[str, Any]]:
     """The pictures of one table, or across tasks."""
     found = [picture for picture in figures.pictures(page) if picture.stem == stem]
-    return [{"title": picture.title, "caption": picture.caption, "svg": inline(picture)} for picture in found]
+    return [{"title": picture.title, "caption": prose(picture.caption), "svg": inline(picture)} for picture in found]
