@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from pebench import plugins
 from pebench.cli import main
@@ -19,6 +20,7 @@ from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.grammar import parser
 from pebench.cli.running import make_plan
+from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.plugins import Plugin
 from pebench.records import read_records
 from pebench.registry import encoding_cards
@@ -117,6 +119,30 @@ def test_every_figure_with_an_interval_is_on_the_page_that_it_is_told_of(documen
         lost += [figure for figure in figures if re.sub(r"\s", " ", figure) not in pages]
     assert count > 8
     assert lost == []
+
+
+def test_how_loud_positions_are_is_as_results_say() -> None:
+    told = " ".join((ROOT / "results" / "README.md").read_text(encoding="utf-8").split())
+    images, text = (loudness(*model) for model in (((8, 8), 64), ((128,), 96)))
+    assert f"{100 * images['same']:.0f} % is the same at every position ({100 * text['same']:.0f} % over" in told
+    assert f"starts {images['learned']:.1f} ({text['learned']:.1f}) times as loud as `add` in what varies" in told
+    assert f"beside the content, {images['concat']:.1f} ({text['concat']:.1f}) times" in told
+
+
+def loudness(extent: tuple[int, ...], d_model: int) -> dict[str, float]:
+    """Of the sinusoid's square the share that all positions have in common; how much others vary, beside it."""
+    spec = EncodingSpec(d_model, 1, 1, extent, causal=False)
+    places = torch.cartesian_prod(*(torch.arange(float(n)) for n in extent)).reshape(-1, len(extent))
+    varies, found = {}, {}
+    for name in ("add", "learned", "concat"):
+        torch.manual_seed(0)
+        encoding = build_encoding(name, spec, {})
+        content = encoding.content_width
+        told = encoding.embed(torch.zeros(1, len(places), content), encoding(encoding.prepare(places)))[0].detach()
+        varies[name] = float(told.var(0, correction=0).sum() / content) ** 0.5
+        found[name] = varies[name] / varies["add"]
+        found.setdefault("same", float(told.mean(0).square().sum() / told.square().sum(1).mean()))
+    return found
 
 
 @pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])

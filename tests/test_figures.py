@@ -146,6 +146,12 @@ def test_costs_are_drawn_where_they_are_known() -> None:
     assert panels[0].lines[0].get_xydata().tolist() == [[1000, 50]]
 
 
+def test_a_difference_of_fewer_seeds_than_others_says_so() -> None:
+    records = [record(name, seed, 0.5 + 0.01 * seed) for name in ("add", "concat", "rope") for seed in range(3)]
+    axes = drawn(differences.draw(build_tables(records[:-1])[0])).axes[0]
+    assert {label.get_text() for label in axes.get_yticklabels()} == {"add (reference)", "concat", "rope (n=2)"}
+
+
 def test_the_time_of_a_step_is_drawn_only_where_it_compares() -> None:
     kinds = ("cpu: one", "cpu: other")
     for threads in ((1, 1), (1, 2)):

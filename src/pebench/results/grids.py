@@ -199,7 +199,7 @@ def side_by_side(tables: Sequence[Table], page: Page) -> Grid:
     for table in tables:
         most = max(len(row.values) for row in table.rows)
         cells = {
-            row.label: f"{_interval(row.estimate, table.task)}{_fewer(len(row.values), most, len(row.failed))}"
+            row.label: f"{_interval(row.estimate, table.task)}{fewer(len(row.values), most, len(row.failed))}"
             for row in table.rows
             if row.estimate
         }
@@ -209,8 +209,13 @@ def side_by_side(tables: Sequence[Table], page: Page) -> Grid:
     return grid
 
 
-def _fewer(count: int, most: int, failed: int = 0) -> str:
-    """That something is of fewer runs than what stands beside it, or that runs of it failed."""
+def fewer(count: int, most: int, failed: int = 0) -> str:
+    """That something is of fewer runs than what stands beside it, or that runs of it failed; empty if neither.
+
+    Example:
+        >>> fewer(8, 8), fewer(4, 8, failed=1)
+        ('', ' (n=4, 1 failed)')
+    """
     told = [f"n={count}"] * (count < most) + [f"{failed} failed"] * bool(failed)
     return f" ({', '.join(told)})" if told else ""
 
@@ -236,7 +241,7 @@ def differences(tables: Sequence[Table], page: Page) -> Grid:
                 words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
                 words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
                 text = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
-                cells[row.label] = f"{text}{_fewer(row.difference.n, most)}"
+                cells[row.label] = f"{text}{fewer(row.difference.n, most)}"
         grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [
             cells.get(name) or _nothing(table, name, page) for name in labels
         ]

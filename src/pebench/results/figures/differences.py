@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.style import INK, PAPER, by_row, marks, scale
-from pebench.results.grids import difference_unit
+from pebench.results.grids import difference_unit, fewer
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
 
@@ -50,9 +50,9 @@ def _nothing(row: Row, table: Table) -> float:
 
 
 def _name(row: Row, table: Table) -> str:
-    """The label, and why there is nothing beside it."""
+    """The label, and why there is nothing beside it, or less than beside others."""
     if row.difference is not None:
-        return row.label
+        return row.label + fewer(row.difference.n, max(r.difference.n for r in table.rows if r.difference))
     if row.label == table.reference:
         return f"{row.label} (reference)"
     return f"{row.label}: {'no pair' if row.values else 'no run finished'}"
