@@ -77,7 +77,7 @@ def test_a_page_has_its_parts_in_order() -> None:
     assert [text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")] == sorted(
         text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")
     )
-    parts = ["Overview", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
+    parts = ["Overview", "What", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
     assert heads(text) == parts
 
 

@@ -102,7 +102,7 @@ ACROSS = """\
 
 
 def markdown(page: Page, folder: str | None = None) -> str:
-    """A page: question, finding, tables, figures across tasks, commands, origin, what is absent, limits.
+    """A page: question, finding, overview, what was declared, tables, figures across tasks, commands, origin, what is absent, limits.
 
     Args:
         page: What to write.
@@ -123,6 +123,8 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
     yield from question(page)
     for group, _ in page.summaries:
         yield f"## Overview ({group_title(group)})\n\n{_overview(group, page)}\n\nCite: {cited(group)}."
+    if declared := [*declaration(page)]:
+        yield "\n\n".join(["## What was declared", *declared])
     for series in page.series:
         yield f"## {series_title(series)}\n\n{_pipe(by_value(series))}"
         yield "\n".join(shown.get(figures.series_name(series), ()))
@@ -179,25 +181,29 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def question(page: Page) -> Iterator[str]:
-    """What was asked, what was found, and by which rule: a paragraph each."""
-    suite = page.suite
-    if suite:
-        yield f"**Question.** {suite.question}"
+    """What was asked, and what was found: a paragraph each."""
+    if page.suite:
+        yield f"**Question.** {page.suite.question}"
     yield f"**Finding.** {page.finding}"
-    if suite:
-        if suite.expect:
-            yield f"**Expected.** {suite.expect[:1].upper()}{suite.expect[1:].rstrip('.')}."
-        margins: dict[str, list[str]] = {}
-        for table in page.tables:
-            if (margin := suite.margin_of(table.task.name)) is not None:
-                margins.setdefault(margin_text(margin, table.task), []).append(table.task.name)
-        told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in margins.items())
-        rule = suite.decision or DECISION.format(reference=page.reference, pairs=MIN_PAIRS)
-        yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
-        if suite.declared_at:
-            yield f"**Declared.** {_declared(page, suite.declared_at)}"
-        if suite.remarks:
-            yield f"**Since it was declared.** {' '.join(suite.remarks)}"
+
+
+def declaration(page: Page) -> Iterator[str]:
+    """What was expected, by which rule it is decided, and what has changed since: a paragraph each."""
+    if not (suite := page.suite):
+        return
+    if suite.expect:
+        yield f"**Expected.** {suite.expect[:1].upper()}{suite.expect[1:].rstrip('.')}."
+    margins: dict[str, list[str]] = {}
+    for table in page.tables:
+        if (margin := suite.margin_of(table.task.name)) is not None:
+            margins.setdefault(margin_text(margin, table.task), []).append(table.task.name)
+    told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in margins.items())
+    rule = suite.decision or DECISION.format(reference=page.reference, pairs=MIN_PAIRS)
+    yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
+    if suite.declared_at:
+        yield f"**Declared.** {_declared(page, suite.declared_at)}"
+    if suite.remarks:
+        yield f"**Since it was declared.** {' '.join(suite.remarks)}"
 
 
 def _declared(page: Page, when: datetime) -> str:

@@ -80,6 +80,7 @@ def content(page: Page) -> dict[str, Any]:
     return {
         "name": page.suite.name if page.suite else None,
         "head": [prose(text) for text in report.question(page)],
+        "declared": [prose(text) for text in report.declaration(page)],
         "overviews": [
             {
                 "title": grids.group_title(group),
