@@ -102,7 +102,7 @@ ACROSS = """\
 
 
 def markdown(page: Page, folder: str | None = None) -> str:
-    """A page: question, finding, overview, what was declared, tables, figures across tasks, commands, origin, what is absent, limits.
+    """A page: question, finding, overview, declaration, tables, figures across tasks, commands, origin, gaps, limits.
 
     Args:
         page: What to write.
