@@ -94,12 +94,13 @@ def test_the_parameters_are_as_many_as_the_papers_say():
     counts = {name: sum(p.numel() for p in Subject(name).build(SETTINGS[0].spec).parameters()) for name in NAMES
               if Subject(name).serves(SETTINGS[0])}  # fmt: skip
     fixed = {
-        "add", "alibi", "concat", "concat-wide", "hope", "interpolated", "multiply", "none", "ntk-rope", "p-rope",
-        "partial-rope", "random", "randomized", "raster", "rope", "sandwich", "shifted", "some-heads", "some-layers",
-        "stack", "xpos", "yarn",
+        "add", "add-every-layer", "alibi", "concat", "concat-wide", "hope", "interpolated", "multiply", "none",
+        "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster", "rope", "sandwich", "shifted",
+        "some-heads", "some-layers", "stack", "xpos", "yarn",
     }  # fmt: skip
     assert {name: count for name, count in counts.items() if count} == {
         "add-proj": 32 * 32,
+        "add-qk": 2 * 2 * 32 * 32,
         "axial-learned": 8 * 32,
         "concat-proj": 2 * 32 * 32,
         "concat-qk": 2 * 2 * 32 * 32,

@@ -48,6 +48,24 @@ def test_concat_qk_compares_content_with_content_and_position_with_position(posi
     assert seen.told[0].shape == seen.told[1].shape == (2, 5, 24)
 
 
+@text_and_grid
+@each_layer
+@pytest.mark.parametrize("options", [{}, {"d_p": 8, "base": 50.0}])
+def test_add_qk_compares_sums_of_content_and_position(positions, layer, options):
+    encoding = encode("add-qk", positions, **options)
+    seen, width = attend(encoding, positions, layer), options.get("d_p", 24)
+    waves = [wave(p, width, options.get("base", 10000.0)) for p in positions]
+    queries, keys = ([times(numbers(w)[layer], p) for p in waves] for w in (encoding.queries, encoding.keys))
+
+    def rule(h, i, j):
+        query, key = plus(seen.q[h][i], share(queries[i], h, 2)), plus(seen.k[h][j], share(keys[j], h, 2))
+        return dot(query, key) / (2 * math.sqrt(12))
+
+    seen.check(rule, 5e-5)
+    assert seen.bias is None
+    assert seen.told[0].shape == seen.told[1].shape == (2, 5, 12)
+
+
 @text_and_grid_cells
 @each_layer
 def test_tupe_compares_trained_positions_by_projections_of_their_own(positions, layer):
@@ -171,6 +189,7 @@ def test_fox_begins_with_the_declared_shift(b):
 @pytest.mark.parametrize(
     ("name", "parameters"),
     [
+        ("add-qk", {"queries": 1 / 8, "keys": 1 / 8}),
         ("concat-qk", {"queries": 1 / 8, "keys": 1 / 8}),
         ("tupe", {"table": 1 / 64, "projections": 1 / 64}),
         ("shaw", {"table": 1 / 64}),
@@ -179,7 +198,7 @@ def test_fox_begins_with_the_declared_shift(b):
     ],
 )
 def test_parameters_begin_with_the_declared_variance(name, parameters):
-    options = {"d_p": 8} if name == "concat-qk" else {}
+    options = {"d_p": 8} if name.endswith("-qk") else {}
     encoding = fresh(name, (99,), width=64, heads=2, layers=8, **options)
     for parameter, variance in parameters.items():
         values = getattr(encoding, parameter)

@@ -40,6 +40,17 @@ def test_concat_wide_puts_the_sinusoid_beside_all_of_the_content(positions, base
     assert_rows(told, rows)
 
 
+@text_and_grid
+@pytest.mark.parametrize(("base", "ratio"), [(10000.0, 1.0), (50.0, 0.25)])
+def test_add_every_layer_adds_the_sinusoid_before_each_block(positions, base, ratio):
+    encoding, content = encode("add-every-layer", positions, base=base, ratio=ratio), noise(2, 5, 24)
+    state = state_of(encoding, positions)
+    assert torch.equal(encoding.embed(content, state), content)
+    rows = [[plus(x, wave(p, 24, base, ratio)) for x, p in zip(t, positions, strict=True)] for t in numbers(content)]
+    for layer in range(encoding.spec.num_layers):
+        assert_rows(encoding.residual(content, None, state, layer), rows)
+
+
 @pytest.mark.parametrize(
     ("width", "heads", "extent", "d_p"),
     [(32, 4, (9,), 8), (24, 2, (9,), 6), (24, 3, (9,), 6), (24, 2, (9, 9), 4), (24, 3, (9, 9), 12), (4, 4, (9,), 4)],
@@ -58,7 +69,9 @@ def test_a_trunk_of_concat_wide_is_wider_but_for_its_feed_forward_layer():
 
 
 @text_and_grid_cells
-@pytest.mark.parametrize("name", ["concat", "concat-wide", "add-proj", "concat-proj", "concat-qk", "gated-add"])
+@pytest.mark.parametrize(
+    "name", ["concat", "concat-wide", "add-proj", "add-qk", "concat-proj", "concat-qk", "gated-add"]
+)
 def test_a_learned_table_takes_the_sinusoids_place(name, positions):
     learned, fixed = (encode(name, positions, table=kind) for kind in ("learned", "sinusoid"))
     fixed.load_state_dict({k: v for k, v in learned.state_dict().items() if k != "table.rows"})

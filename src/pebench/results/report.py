@@ -45,7 +45,7 @@ CONTROLS = {
 DIFFERENCES = (
     "Differences to `{reference}` at equal seeds, and what may be said of them. `a ± b`: mean over seeds, and half its "
     "95 % interval. Words are by tests corrected over the table, so that a difference whose interval leaves out zero "
-    "may have none; none means that the seeds cannot tell."
+    "may have no word. No word: these seeds cannot tell."
 )
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "

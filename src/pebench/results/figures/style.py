@@ -57,6 +57,7 @@ ENCODINGS = (
     "log-cpb", "multiply", "ntk-rope", "p-rope", "partial-rope", "pope", "position-matrix", "random", "randomized",
     "raster", "rope-mixed", "sandwich", "shaw", "shifted", "some-heads", "some-layers", "stack", "swin-bias", "t5-bias",
     "transformer-xl", "tupe", "xpos", "yarn",
+    "add-every-layer", "add-qk",
 )  # fmt: skip
 """Those with a mark of their own. Append, never insert: a place is a mark. Others' are drawn from what is left."""
 

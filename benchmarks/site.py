@@ -1,0 +1,39 @@
+"""A sinusoid told once, in every layer, or to queries and keys alone; added or concatenated at the same site."""
+
+from pebench.suites import Suite
+
+SUITE = Suite(
+    name="site",
+    question="Is it where position enters that tells encodings apart, or how it is fused?",
+    tasks=["lm-wikitext2", "vit-cifar10"],
+    encodings=["add", "add-every-layer", "add-qk", "concat", "concat-qk", "none", "rope"],
+    contrasts=[
+        ("concat-qk", "add-qk"), ("rope", "add-qk"), ("rope", "add-every-layer"), ("add-every-layer", "concat"),
+    ],
+    seeds=8,
+    tier="core",
+    select={
+        "train.learning_rate": {
+            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
+        }
+    },
+    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    declared="2026-11-22 20:55",
+    shared_machine=True,
+    cost=(
+        "168 runs, about 7 hours on 2 cores, two at a time (estimated); 120 of them are those of `core` and `fusion`: "
+        "`pebench merge results/core.jsonl results/fusion.jsonl --out runs/site --suite site`"
+    ),
+    expect=(
+        "On WikiText-2 both sinusoids of every layer are better than the one at the input, and add-qk is as good as "
+        "concat-qk: much of what rope and concat-qk are ahead by is that they tell position in every layer. On "
+        "CIFAR-10 nothing but none separates from add."
+    ),
+    decision=(
+        "How matters at one site where concat-qk and add-qk differ, whose vectors, matrices and layers are the same. "
+        "Where matters where add-every-layer differs from add. Rope is more than a sinusoid at its own site where it "
+        "differs from add-qk; that comparison has more parameters on the side of add-qk (9 % on WikiText-2, 16 % on "
+        "CIFAR-10). What `core` and `fusion` found of the others was known when this was declared. Where a row's best "
+        "rate is at the edge of its grid, the grid goes on for all rows of that task."
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""Add-every-layer: the sinusoid, summed onto the residual stream before every block."""
+
+from torch import Tensor
+
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.registry import register
+
+
+@register("add-every-layer")
+class AddEveryLayerEncoding(PositionalEncoding):
+    """Fixed sinusoid, added to what every block is given, the first one included.
+
+    The control of encodings that act in every layer, such as ``rope``: as often, but with a sum.
+
+    Args:
+        spec: The model; ``d_model`` must be a multiple of 2P.
+        base: Base of the wavelengths, dimensionless.
+        ratio: Root mean square of the sinusoid relative to the content's at initialisation, in every layer alike.
+
+    Shape:
+        residual: (B, L, D) to (B, L, D).
+
+    Raises:
+        ValueError: If ``d_model`` is not a multiple of 2P.
+
+    Source:
+        Dehghani et al. 2019 (Universal Transformers), section 2.1, https://arxiv.org/abs/1807.03819.
+
+    Differs from the paper:
+        1. Layers have weights of their own, and no sinusoid tells them apart; there one block is repeated, and a
+           second sinusoid counts the repetitions.
+
+    Example:
+        >>> import torch
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=2, extent=(8,), causal=True)
+        >>> encoding = AddEveryLayerEncoding(spec)
+        >>> state = encoding.prepare(torch.tensor([[1.0]]))
+        >>> encoding.residual(torch.zeros(1, 1, 2), None, state, layer=1)  # sqrt(2) times sin 1, cos 1
+        tensor([[[1.1900, 0.7641]]])
+    """
+
+    cite = ("dehghani2019universal",)
+
+    def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
+        super().__init__(spec)
+        check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add-every-layer'")
+        self.base, self.ratio = base, ratio
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        """The sinusoid at `positions`: (L, D)."""
+        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)
+
+    def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
+        """The stream plus position."""
+        return x + state.to(x.dtype)

@@ -1,0 +1,61 @@
+"""Add-qk: position added to every query and key, never to the values."""
+
+from torch import Tensor
+
+from pebench.encodings.concat_qk import ConcatQkEncoding
+from pebench.registry import register
+
+
+@register("add-qk")
+class AddQkEncoding(ConcatQkEncoding):
+    """Fixed sinusoid, projected and added to queries and keys of every layer: logits (q + U p)·(k + V p).
+
+    The control of ``concat-qk``: the same vectors, matrices and layers, with the cross terms that a sum brings. The
+    residual stream and the values know nothing of position. Both sums are divided by sqrt(2), so that logits start
+    at the scale of other models'.
+
+    Args:
+        spec: The model.
+        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
+        base: Base of the wavelengths, dimensionless.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+
+    Shape:
+        query_key: q and k (B, H, L, K) to the same shapes.
+
+    Raises:
+        ValueError: If ``d_p`` is not a multiple of 2P.
+
+    Source:
+        Carion et al. 2020 (DETR), https://arxiv.org/abs/2005.12872, whose encoder adds fixed sinusoids to queries
+        and keys of every layer.
+
+    Differs from the paper:
+        1. Positions have matrices of their own; there they pass those of the content.
+        2. The sums are divided by sqrt(2).
+
+    Example:
+        >>> import torch
+        >>> from pebench.encodings.base import EncodingSpec
+        >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> encoding = AddQkEncoding(spec)
+        >>> _ = encoding.queries.data.copy_(torch.eye(2)), encoding.keys.data.copy_(torch.eye(2))
+        >>> x = torch.zeros(1, 1, 2, 2)
+        >>> q, k = encoding.query_key(x, x, x, encoding(encoding.prepare(torch.tensor([[0.0], [1.0]]))), layer=0)
+        >>> (q @ k.mT)[0, 0].detach()  # cos 0, cos 1: the sinusoid's square of 2, over 2
+        tensor([[1.0000, 0.5403],
+                [0.5403, 1.0000]])
+    """
+
+    cite = ("carion2020detr",)
+    size = "2 * num_layers * d_model * d_model"
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
+        """Add position to both."""
+        own_q, own_k = (self._project(state, table[layer]) for table in (self.queries, self.keys))
+        return together(q, own_q), together(k, own_k)
+
+
+def together(content: Tensor, position: Tensor) -> Tensor:
+    """(B, H, L, K) plus (H, L, K), over the square root of 2."""
+    return (content + position.to(content.dtype)) * 2**-0.5
