@@ -7,21 +7,21 @@ SUITE = Suite(
     question="Do the encodings that minutes do not teach text-order learn it in four times the steps?",
     tasks=["text-order"],
     encodings=[
-        "add", "alibi", "concat-qk", "dynamic-bias", "fire", "kerple-log", "none", "randomized", "shifted",
-        "some-heads", "swin-bias", "t5-bias",
+        "add", "add-qk", "alibi", "concat-qk", "dynamic-bias", "fire", "kerple-log", "none", "randomized",
+        "shifted", "some-heads", "swin-bias", "t5-bias",
     ],
     vary={"train.max_steps": [1200, 4800]},
     seeds=3,
     tier="quick",
     margin={"accuracy": 0.005},
-    declared="2026-11-22 19:50",
+    declared="2026-11-22 21:05",
     cost=(
-        "72 runs, about 25 minutes on 2 cores, two at a time (estimated); 36 of them are those of `encodings`: "
+        "78 runs, about 25 minutes on 2 cores, two at a time (estimated); 39 of them are those of `encodings`: "
         "`pebench merge results/encodings.jsonl --out runs/order --suite order`"
     ),
     shared_machine=True,
     expect=(
-        "concat-qk, some-heads, shifted, randomized and the learned biases reach 95 % with every seed, so that the "
+        "add-qk, concat-qk, some-heads, shifted, randomized and the learned biases reach 95 % with every seed, so that the "
         "gate was missed for lack of training; alibi, whose slopes are fixed and shallow, stays at chance; so does "
         "none, which sees no order."
     ),
