@@ -21,8 +21,8 @@ SUITE = Suite(
     ),
     shared_machine=True,
     expect=(
-        "add-qk, concat-qk, some-heads, shifted, randomized and the learned biases reach 95 % with every seed, so that the "
-        "gate was missed for lack of training; alibi, whose slopes are fixed and shallow, stays at chance; so does "
+        "add-qk, concat-qk, some-heads, shifted, randomized and the learned biases reach 95 % with every seed, so that "
+        "the gate was missed for lack of training; alibi, whose slopes are fixed and shallow, stays at chance; so does "
         "none, which sees no order."
     ),
     decision=(
