@@ -472,13 +472,15 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     made = page(by_depth(), DEPTHS)
     assert [*made.absent] == []
     (series,) = made.series
-    grid = by_value(series)
+    grid = by_value(series, made)
     assert [*grid] == [
         "Encoding", "accuracy % ↑, num_layers 1", "accuracy % ↑, num_layers 4",
         "Δ to add (points), num_layers 1", "Δ to add (points), num_layers 4",
     ]  # fmt: skip
     assert [cell.split()[0] for cell in grid["accuracy % ↑, num_layers 4"]] == ["60.35", "60.35", "61.35"]
-    assert grid["Δ to add (points), num_layers 1"][2].split()[0] == "+1.00"
+    told = grid["Δ to add (points), num_layers 1"][2]
+    assert told.startswith("+1.00 ")
+    assert told.endswith(" better")
     assert "## vit-digits by model.num_layers" in markdown(made)
     files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
     assert {"vit-digits-by-num_layers-0.2.svg", "vit-digits-by-num_layers-0.2.png"} <= files

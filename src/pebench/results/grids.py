@@ -118,7 +118,7 @@ def series_title(series: Series) -> str:
     return f"{series.first.task.name} by {series.setting}"
 
 
-def by_value(series: Series) -> Grid:
+def by_value(series: Series, page: Page) -> Grid:
     """The headline metric at each value of a setting, and the differences to the reference there."""
     task, name = series.first.task, series.setting.partition(".")[2]
     rows = {value: [table.row(label) for label in series.labels] for value, table in series.tables.items()}
@@ -128,7 +128,8 @@ def by_value(series: Series) -> Grid:
         found[head] = [_interval(row.estimate if row else None, task) for row in cells]
     for value, cells in rows.items():
         head = f"Δ to {series.first.reference}{' (points)' * is_share(task)}, {name} {value}"
-        found[head] = [_interval(row.difference if row else None, task, sign="+") for row in cells]
+        equivalent = page.equivalences(series.tables[value])
+        found[head] = [_difference(row, task, equivalent.get(row.label)) if row else NOTHING for row in cells]
     return found
 
 
@@ -238,14 +239,19 @@ def differences(tables: Sequence[Table], page: Page) -> Grid:
         most, cells = max((row.difference.n for row in table.rows if row.difference), default=0), {}
         for row in table.rows:
             if row.difference:
-                words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
-                words += ["equivalent"] if row.label in equivalent and equivalent[row.label].holds else []
-                text = f"{_interval(row.difference, table.task, sign='+')} {', '.join(words)}".rstrip()
+                text = _difference(row, table.task, equivalent.get(row.label))
                 cells[row.label] = f"{text}{fewer(row.difference.n, most)}"
         grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [
             cells.get(name) or _nothing(table, name, page) for name in labels
         ]
     return grid
+
+
+def _difference(row: Row, task: Task, equivalent: Equivalence | None) -> str:
+    """The difference to the reference, with what may be said of it."""
+    words = [row.verdict] if row.verdict in BETTER_OR_WORSE else []
+    words += ["equivalent"] if equivalent and equivalent.holds else []
+    return f"{_interval(row.difference, task, sign='+')} {', '.join(words)}".rstrip()
 
 
 def sweep(table: Table) -> Grid:

@@ -94,7 +94,7 @@ def content(page: Page) -> dict[str, Any]:
         "series": [
             {
                 "title": grids.series_title(series),
-                "columns": columns(grids.by_value(series)),
+                "columns": columns(grids.by_value(series, page)),
                 "pictures": _shown(page, figures.series_name(series)),
             }
             for series in page.series
