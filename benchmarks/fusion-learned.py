@@ -30,6 +30,7 @@ SUITE = Suite(
     selection_seeds={"text-imdb": 3},
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     declared="2026-11-22 17:40",
+    shared_machine=True,
     cost=(
         "392 runs, about 11 hours on 2 cores, two at a time (estimated); 96 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/fusion-learned --suite fusion-learned`"

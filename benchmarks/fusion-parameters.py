@@ -14,6 +14,7 @@ SUITE = Suite(
     select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"bits_per_byte": 0.005},
     declared="2026-11-22 17:40",
+    shared_machine=True,
     cost="72 runs, about 3.5 hours on 2 cores, two at a time (estimated)",
     expect=(
         "As at equal width (suite `fusion`); concat-wide, whose trunk's feed-forward layers shrink most, loses."

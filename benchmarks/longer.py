@@ -12,6 +12,7 @@ SUITE = Suite(
     select={"train.learning_rate": [1e-3, 2e-3]},
     margin={"accuracy": 0.005},
     declared="2026-11-22 14:25",
+    shared_machine=True,
     cost="35 runs, about 5 hours on 2 cores, two at a time (estimated)",
     expect=(
         "The learned table catches up with the fixed sinusoid and ends at least four points above none, and rope is "

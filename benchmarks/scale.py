@@ -26,6 +26,7 @@ SUITE = Suite(
     },
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     declared="2026-11-22 17:40",
+    shared_machine=True,
     cost=(
         "288 runs, about 9 hours on 2 cores, two at a time (estimated); 96 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/scale --suite scale`"

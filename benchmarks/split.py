@@ -25,6 +25,7 @@ SUITE = Suite(
     },
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     declared="2026-11-22 14:25",
+    shared_machine=True,
     cost=(
         "216 runs, about 7 hours on 2 cores, two at a time (estimated); 48 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/split --suite split`"

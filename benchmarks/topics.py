@@ -11,6 +11,7 @@ SUITE = Suite(
     vary={"model.num_layers": [0, 2]},
     margin={"accuracy": 0.005},
     declared="2026-11-21 21:53",
+    shared_machine=True,
     cost="80 runs, about an hour on 2 cores, two at a time (estimated)",
     expect="No encoding differs from add by more than half a point or the noise; the bag (no layers) is as good.",
 )

@@ -238,12 +238,3 @@ def test_one_seed_of_a_task_has_nothing_to_draw_again() -> None:
     assert not [cell for cells in standings(found).values() for cell in cells if "[" in cell]
     assert "No intervals: one seed has none." in across_facts(found)[0]
     assert "too narrow" not in "\n".join(across_facts(found))
-
-
-@pytest.mark.parametrize("n", [3, 8, 15])
-def test_how_often_resampled_intervals_hold_is_what_a_simulation_finds(n: int) -> None:
-    noise = np.random.default_rng(0)
-    drawn = noise.normal(size=(2000, n))
-    means = drawn[np.arange(2000)[:, None, None], noise.integers(n, size=(2000, 400, n))].mean(axis=2)
-    low, high = np.quantile(means, [0.025, 0.975], axis=1)
-    assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(resampling.bootstrap_coverage(n), abs=0.02)

@@ -98,7 +98,7 @@ def test_a_plug_in_has_a_mark_that_none_of_ours_has_and_that_stays() -> None:
     for name in ("my_module:MyEncoding", "mine", "yours"):
         assert (style.mark(name).colour, style.mark(name).marker) not in ours
     assert style.mark("mine") == style.Mark(
-        "#e69f00", style.mark("mine").marker, style.mark("mine").line
+        "#56b4e9", style.mark("mine").marker, style.mark("mine").line
     )  # the same in every process
 
 

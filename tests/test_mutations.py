@@ -151,7 +151,7 @@ OTHER = [
     Mutant("buckets off by one", "t5_bias", "self.exact + (ratio", "self.exact - 1 + (ratio"),
     Mutant("natural logarithm", "log_cpb", "torch.log2", "torch.log"),
     Mutant("once, at the input", "add_every_layer", "return x + state.to(x.dtype)", "return x + state.to(x.dtype) * (layer == 0)"),
-    Mutant("without the square root", "add_qk", "* 2**-0.5", "* 2**-0.25"),
+    Mutant("a fourth root", "add_qk", "* 2**-0.5", "* 2**-0.25"),
     Mutant("without the square root", "concat_qk", "* 2**-0.25", "* 2**-0.5"),
     Mutant("clipped a token early", "deberta", "(distance + self.clip)", "(distance + self.clip - 1)"),
     Mutant("counted without the token itself", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "(gates.flip(-1).cumsum(dim=-1).flip(-1) - gates)"),

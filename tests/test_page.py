@@ -20,9 +20,9 @@ from pebench.errors import UserError
 from pebench.records import Record, read_records, write_jsonl
 from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
-from pebench.results.grids import by_value, differences, side_by_side
+from pebench.results.grids import differences, side_by_side
 from pebench.results.latex import latex
-from pebench.results.page import Page
+from pebench.results.page import Page, absence_counts
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
 from pebench.results.stats import equivalence, holm, paired_difference
@@ -131,10 +131,10 @@ def test_a_page_says_how_many_runs_had_begun_when_its_suite_was_declared() -> No
     times = ["2026-01-02T03:03:59+00:00", "2026-01-02T03:04:00+00:00", "2026-01-02T04:03:59+01:00"]
     records = [replace(record, started=times[record.config.seed % 3]) for record in runs(3)]
     declared = replace(SUITE, declared="2026-01-02 03:04")
-    told = "**Declared.** First 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
+    told = "**Declared.** 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
     assert f"{told}\n" in markdown(page(records, declared))
     changed = replace(declared, remarks=("A seed more.",))
-    assert f"{told} What was changed since is told next.\n" in markdown(page(records, changed))
+    assert f"{told} What has come up since is told next.\n" in markdown(page(records, changed))
     assert json.loads(to_json(page(records, declared)))["suite"]["declared"] == "2026-01-02T03:04:00+00:00"
     earlier = replace(SUITE, declared="2026-01-01 12:00")
     assert "2026-01-01 12:00 UTC, before any of 18 runs here had begun." in markdown(page(records, earlier))
@@ -292,7 +292,7 @@ def test_what_tables_share_is_told_once() -> None:
         ([*without(runs(), "vit-digits", "rope", 3), run("vit-digits", "rope", 3, None)], "Failed: rope seed 3: `loss"),
         (without(runs(), "vit-digits", "rope", *range(8)), "- Missing: rope seeds 0 to 7\n"),
         (runs(7), "- Missing: add seed 7\n"),
-        (runs(tasks=TASKS[:1]), "No records at all: vit-digits."),
+        (runs(tasks=TASKS[:1]), "Nothing tested: vit-digits."),
     ],
     ids=["a seed", "failed", "an encoding", "a seed of all", "a task"],
 )
@@ -472,15 +472,13 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     made = page(by_depth(), DEPTHS)
     assert [*made.absent] == []
     (series,) = made.series
-    grid = by_value(series, made)
-    assert [*grid] == [
-        "Encoding", "accuracy % ↑, num_layers 1", "accuracy % ↑, num_layers 4",
-        "Δ to add (points), num_layers 1", "Δ to add (points), num_layers 4",
-    ]  # fmt: skip
-    assert [cell.split()[0] for cell in grid["accuracy % ↑, num_layers 4"]] == ["60.35", "60.35", "61.35"]
-    told = grid["Δ to add (points), num_layers 1"][2]
-    assert told.startswith("+1.00 ")
-    assert told.endswith(" better")
+    grid = side_by_side(series.ordered, made, "model.num_layers")
+    assert [*grid] == ["Encoding", "num_layers 1\naccuracy % ↑, n=8", "num_layers 4\naccuracy % ↑, n=8"]
+    assert [cell.split()[0] for cell in grid["num_layers 4\naccuracy % ↑, n=8"]] == ["60.35", "60.35", "61.35"]
+    gaps = differences(series.ordered, made, "model.num_layers")
+    assert gaps["Encoding"] == ["concat", "rope"]
+    assert gaps["num_layers 1\npoints ↑"][1].startswith("+1.00 ")
+    assert gaps["num_layers 1\npoints ↑"][1].endswith(" better")
     assert "## vit-digits by model.num_layers" in markdown(made)
     files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
     assert {"vit-digits-by-num_layers-0.2.svg", "vit-digits-by-num_layers-0.2.png"} <= files
@@ -566,6 +564,16 @@ def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
         ("rope", SELECTION_SEED + 1, "train.learning_rate=0.01"),
     ]
     assert "3 selecting runs missing" in some.finding
+    both = page(tested + tried, replace(suite, tasks=["vit-digits", "text-order"]))  # of which nothing is tested yet
+    assert absence_counts(both.absent) == ["24 tested runs missing", "12 selecting runs missing"]
+    kinds = [
+        run("text-order", c.encoding, c.seed, 0.5, **{"train.learning_rate": c.train.learning_rate}).config
+        for c in (record.config for record in tried)
+    ]
+    there = [Record(replace(kind, stage="select", **chosen), metrics={"val/loss": 1.0}) for kind in kinds]
+    both = page([*tested, *tried, *there[1:]], replace(suite, tasks=["vit-digits", "text-order"]))
+    assert absence_counts(both.absent) == ["24 tested runs missing", "1 selecting run missing"]
+    assert "Nothing tested: text-order." in markdown(both)
     assert "- Missing: rope, 2 runs that select, seed 1000001\n" in markdown(some)
     with pytest.raises(UserError, match="3 have failed or are missing"):
         some.check_complete()
@@ -574,12 +582,15 @@ def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
 def test_what_lacks_at_a_value_is_told() -> None:
     deep = [r for r in by_depth() if r.config.model.num_layers == 4]
     lost = page(deep, DEPTHS).absent
-    assert {(absence.task, absence.seed) for absence in lost} == {
+    assert {(absence.where, absence.seed) for absence in lost} == {
         ("vit-digits (model.num_layers=1)", seed) for seed in range(8)
     }
     assert len(lost) == 8 * len(MEANS)
     assert not page(deep, DEPTHS).series
     some = [r for r in by_depth() if (r.config.model.num_layers, r.config.encoding) != (4, "rope")]
-    assert {(absence.task, absence.label) for absence in page(some, DEPTHS).absent} == {
+    assert {(absence.where, absence.label) for absence in page(some, DEPTHS).absent} == {
         ("vit-digits (model.num_layers=4)", "rope")
     }
+    (along,) = page([*some, *[r for r in by_depth() if r.config.encoding == "rope"][:1]], DEPTHS).series
+    told = side_by_side(along.ordered, page(some, DEPTHS), along.setting)
+    assert told["num_layers 4\naccuracy % ↑, n=8"][2] == "missing"

@@ -17,6 +17,9 @@ from pebench.tasks import TASKS
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
 
+IMAGES = "  keywords = {images},\n"
+"""The line of an entry that took an encoding to images."""
+
 
 @functools.cache
 def bibliography() -> dict[str, str]:
@@ -61,7 +64,7 @@ def bibtex(names: Iterable[str]) -> str:
     names = list(names)
     images = _images(name for name in names if name in TASKS)
     keys = {key for name in names for key in keys_of(name, images)}
-    return "\n\n".join(bibliography()[key] for key in sorted(keys)) + "\n"
+    return "\n\n".join(bibliography()[key].replace(IMAGES, "") for key in sorted(keys)) + "\n"
 
 
 def _images(tasks: Iterable[str]) -> bool:
@@ -114,7 +117,7 @@ def _own_keys(name: str, images: bool) -> set[str]:
 @functools.cache
 def _on_images() -> frozenset[str]:
     """Keys of the works that took an encoding to images: texts do not stand on them."""
-    return frozenset(key for key, entry in bibliography().items() if "keywords = {images}" in entry)
+    return frozenset(key for key, entry in bibliography().items() if IMAGES in entry)
 
 
 def encodings_in(name: str, options: Mapping[str, Any]) -> Iterator[str]:

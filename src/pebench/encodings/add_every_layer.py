@@ -11,12 +11,14 @@ from pebench.registry import register
 class AddEveryLayerEncoding(PositionalEncoding):
     """Fixed sinusoid, added to what every block is given, the first one included.
 
-    The control of encodings that act in every layer, such as ``rope``: as often, but with a sum.
+    The control of encodings that act in every layer, such as ``rope``: as often, but with a sum. The sums add up: block
+    i is given i times the sinusoid, unless blocks learn to take it out again.
 
     Args:
         spec: The model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of the sinusoid relative to the content's at initialisation, in every layer alike.
+        ratio: Root mean square of what is added each time, relative to the content's at initialisation; 1/N tells the
+            last of N blocks as loudly as ``add`` does.
 
     Shape:
         residual: (B, L, D) to (B, L, D).
@@ -30,6 +32,7 @@ class AddEveryLayerEncoding(PositionalEncoding):
     Differs from the paper:
         1. Layers have weights of their own, and no sinusoid tells them apart; there one block is repeated, and a
            second sinusoid counts the repetitions.
+        2. There a norm follows every step; the residual stream here has none between blocks, so that sums add up.
 
     Example:
         >>> import torch

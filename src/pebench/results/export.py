@@ -49,8 +49,10 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "missing": [absence.seed for absence in absent if absence.label == row.label],
         })  # fmt: skip
     for kind in page.lacking(table):
-        found.append(dict.fromkeys(found[0]) | {
+        empty: dict[str, Any] = {name: {} if isinstance(value, dict) else None for name, value in found[0].items()}
+        found.append(empty | {
             "encoding": kind.encoding, "encoding_args": dict(sorted(kind.encoding_args.items())), "n": 0, "pairs": 0,
+            "throughput_unit": found[0]["throughput_unit"],
             "missing": [absence.seed for absence in absent if absence.label == kind.label],
         })  # fmt: skip
     return found

@@ -115,22 +115,7 @@ def _share(row: Row, stage: str, layer: int) -> str:
 
 def series_title(series: Series) -> str:
     """What is compared along a setting, in a line."""
-    return f"{series.first.task.name} by {series.setting}"
-
-
-def by_value(series: Series, page: Page) -> Grid:
-    """The headline metric at each value of a setting, and the differences to the reference there."""
-    task, name = series.first.task, series.setting.partition(".")[2]
-    rows = {value: [table.row(label) for label in series.labels] for value, table in series.tables.items()}
-    found = {"Encoding": series.labels}
-    for value, cells in rows.items():
-        head = f"{headline(task)}, {name} {value}"
-        found[head] = [_interval(row.estimate if row else None, task) for row in cells]
-    for value, cells in rows.items():
-        head = f"Δ to {series.first.reference}{' (points)' * is_share(task)}, {name} {value}"
-        equivalent = page.equivalences(series.tables[value])
-        found[head] = [_difference(row, task, equivalent.get(row.label)) if row else NOTHING for row in cells]
-    return found
+    return f"{series.first.task.name} by {series.setting} (protocol {series.first.protocol})"
 
 
 def costs(table: Table) -> Grid:
@@ -193,10 +178,15 @@ def pairs(table: Table) -> Grid:
     return {"Encoding": labels[1:]} | found
 
 
-def side_by_side(tables: Sequence[Table], page: Page) -> Grid:
-    """Comparable tables side by side: rows encodings, columns tasks. Cells of fewer runs than others say so."""
-    labels = sorted({label for table in tables for label in page.labels(table)}, key=natural)
-    grid = {"Encoding": labels}
+def side_by_side(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
+    """Comparable tables side by side: rows encodings, columns tasks. Cells of fewer runs than others say so.
+
+    Args:
+        tables: To compare.
+        page: That they are of.
+        along: The setting that tells the columns apart, if it is not the task.
+    """
+    grid = {"Encoding": _labels(tables, page)}
     for table in tables:
         most = max(len(row.values) for row in table.rows)
         cells = {
@@ -204,10 +194,19 @@ def side_by_side(tables: Sequence[Table], page: Page) -> Grid:
             for row in table.rows
             if row.estimate
         }
-        grid[f"{table.task.name}\n{headline(table.task)}, n={most}"] = [
-            cells.get(name) or _nothing(table, name, page) for name in labels
-        ]
+        head = f"{_column(table, along)}\n{headline(table.task)}, n={most}"
+        grid[head] = _filled(cells, grid["Encoding"], table, page)
     return grid
+
+
+def _labels(tables: Sequence[Table], page: Page) -> list[str]:
+    """The rows of tables, and those that they lack."""
+    return sorted({label for table in tables for label in page.labels(table)}, key=natural)
+
+
+def _column(table: Table, along: str) -> str:
+    """What tells a table apart from those beside it."""
+    return f"{along.partition('.')[2]} {table.config.values_of([along])[along]}" if along else table.task.name
 
 
 def fewer(count: int, most: int, failed: int = 0) -> str:
@@ -221,29 +220,40 @@ def fewer(count: int, most: int, failed: int = 0) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
-def _nothing(table: Table, label: str, page: Page) -> str:
-    """Why a row has no value in a table: its runs failed, or are missing, or nobody asked for them."""
-    if row := table.row(label):
-        return "failed" if row.failed else NOTHING
-    return "missing" if label in page.labels(table) else NOTHING
+def _filled(cells: dict[str, str], labels: list[str], table: Table, page: Page) -> list[str]:
+    """A table's cells by label; where there is none, why: its runs failed, are missing, have no pair, or none asked."""
+    asked = page.labels(table)
+
+    def nothing(label: str) -> str:
+        row = table.row(label)
+        if row is None:
+            return "missing" if label in asked else NOTHING
+        return "no pair" if row.values else "failed" if row.failed else NOTHING
+
+    return [cells.get(label) or nothing(label) for label in labels]
 
 
-def differences(tables: Sequence[Table], page: Page) -> Grid:
-    """Comparable tables' differences to the reference side by side, with what may be said of them; may be empty."""
+def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
+    """Comparable tables' differences to the reference side by side, with what may be said of them; may be empty.
+
+    Args:
+        tables: To compare.
+        page: That they are of.
+        along: The setting that tells the columns apart, if it is not the task.
+    """
     if not any(row.difference for table in tables for row in table.rows):
         return {}
-    labels = sorted({label for table in tables for label in page.labels(table)} - {page.reference}, key=natural)
-    grid = {"Encoding": labels}
+    grid = {"Encoding": [label for label in _labels(tables, page) if label != page.reference]}
     for table in tables:
         equivalent = page.equivalences(table)
-        most, cells = max((row.difference.n for row in table.rows if row.difference), default=0), {}
-        for row in table.rows:
-            if row.difference:
-                text = _difference(row, table.task, equivalent.get(row.label))
-                cells[row.label] = f"{text}{fewer(row.difference.n, most)}"
-        grid[f"{table.task.name}\n{difference_unit(table.task)} {_arrow(table.task)}"] = [
-            cells.get(name) or _nothing(table, name, page) for name in labels
-        ]
+        most = max((row.difference.n for row in table.rows if row.difference), default=0)
+        cells = {
+            row.label: f"{_difference(row, table.task, equivalent.get(row.label))}{fewer(row.difference.n, most)}"
+            for row in table.rows
+            if row.difference
+        }
+        head = f"{_column(table, along)}\n{difference_unit(table.task)} {_arrow(table.task)}"
+        grid[head] = _filled(cells, grid["Encoding"], table, page)
     return grid
 
 

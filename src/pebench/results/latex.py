@@ -56,10 +56,11 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     interval = "mean over seeds and half the width of its 95 % Student-t interval"
     for group, _ in page.summaries:
         caption = f"Overview ({group_title(group)}): {interval}."
-        lost = "; ".join(absence_counts(page.absent))
+        lost = "; ".join(absence_counts([absence for table in group for absence in page.absences(table)]))
         yield f"{caption} {lost}." if lost else caption, side_by_side(group, page), group
         if grid := differences(group, page):
-            yield f"Differences to {page.reference} ({group_title(group)}): {interval}, paired by seed.", grid, group
+            caption = f"Differences to {page.reference} ({group_title(group)}): {interval}, paired by seed"
+            yield f"{caption}; words by tests corrected over each task's table.", grid, group
     for table in page.tables:
         caption = f"{title(table)}: {interval}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
         absent = [f"{line}." for line in absence_lines(page.absences(table))]

@@ -30,6 +30,7 @@ class Absence:
         seed: Its seed.
         reason: Why it failed, in one line; ``None`` if there is no record of it.
         values: The settings that it was to try, in words, if it selects; empty if it tests.
+        varied: The settings that make this table another than others of its task, in words.
     """
 
     task: str
@@ -37,6 +38,12 @@ class Absence:
     seed: int
     reason: str | None = None
     values: str = ""
+    varied: str = ""
+
+    @property
+    def where(self) -> str:
+        """The task, with the settings that vary."""
+        return f"{self.task} ({self.varied})" if self.varied else self.task
 
 
 def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
@@ -138,6 +145,11 @@ class Series:
         return next(iter(self.tables.values()))
 
     @property
+    def ordered(self) -> list[Table]:
+        """The tables alone."""
+        return [*self.tables.values()]
+
+    @property
     def labels(self) -> list[str]:
         """Every encoding of the tables."""
         return sorted({row.label for table in self.tables.values() for row in table.rows}, key=natural)
@@ -150,10 +162,12 @@ class Page:
     Args:
         tables: In the order of the page.
         suite: ``None`` for runs that answer no declared question.
+        selecting: Records of runs that select, and of whose tasks nothing is tested yet.
     """
 
     tables: tuple[Table, ...]
     suite: Suite | None = None
+    selecting: tuple[Record, ...] = ()
 
     @staticmethod
     def of(
@@ -175,9 +189,11 @@ class Page:
                 suite that none of the records is of, or a reference that is not among them.
         """
         compared_to = reference or (suite.reference if suite else REFERENCE_ENCODING)
+        records = list(records)
         tables = build_tables(records, allow_unmatched, compared_to)
-        shared = suite is not None and suite.shared_machine
-        page = Page(tuple(replace(table, shared_machine=shared) for table in tables), suite)
+        shared, shown = suite is not None and suite.shared_machine, {id(r) for t in tables for r in t.selecting}
+        left = tuple(r for r in records if r.config.stage == "select" and id(r) not in shown)
+        page = Page(tuple(replace(table, shared_machine=shared) for table in tables), suite, left)
         labels = sorted({row.label for table in page.tables for row in table.rows})
         if reference and reference not in labels:
             raise unknown_name("reference", reference, labels)
@@ -210,33 +226,43 @@ class Page:
 
     def absences(self, table: Table) -> Iterator[Absence]:
         """The runs without a value: those that failed, then those that other rows have or the suite plans."""
-        task, kinds = self._named(table.config), self._asked(table)
-        asked = [kind.label for kind in kinds]
+        kinds = self._asked(table)
+        asked = {kind.label for kind in kinds}
         for row in table.rows:
-            yield from (Absence(task, row.label, seed, reason) for seed, reason in row.failed.items())
-        for record in table.selecting:
-            if not record.ok and not record.diverged:  # a value at which training diverges has been tried
-                yield Absence(task, record.config.label, record.config.seed, record.reason, _tried(record.config))
+            yield from (self._absence(table.config, row.label, seed, reason) for seed, reason in row.failed.items())
+        yield from self._failed(table.selecting)
         seeds = {record.config.seed for record in table.records}
         for row in table.rows:
-            expected = seeds.union(self.seeds if row.label in asked else ())
-            yield from (
-                Absence(task, row.label, seed) for seed in sorted(expected - row.values.keys() - row.failed.keys())
-            )
-        yield from (Absence(task, kind.label, seed) for kind in self.lacking(table) for seed in self.seeds)
+            expected = seeds.union(self.seeds if row.label in asked else ()) - row.values.keys() - row.failed.keys()
+            yield from (self._absence(table.config, row.label, seed) for seed in sorted(expected))
+        for kind in self.lacking(table):
+            yield from (self._absence(kind, kind.label, seed) for seed in self.seeds)
         yield from self._untried(kinds, table.selecting)
 
-    def _untried(self, kinds: Iterable[RunConfig], records: Iterable[Record] = ()) -> Iterator[Absence]:
+    def _absence(self, config: RunConfig, label: str, seed: int, reason: str | None = None, tried: str = "") -> Absence:
+        varied = config.values_of(sorted(self.suite.vary)) if self.suite else {}
+        return Absence(config.task, label, seed, reason, tried, ", ".join(assignments(varied)))
+
+    def _failed(self, selecting: Iterable[Record]) -> Iterator[Absence]:
+        """The runs that select and failed; a value at which training diverges has been tried."""
+        for record in selecting:
+            if not record.ok and not record.diverged:
+                config = record.config
+                yield self._absence(config, config.label, config.seed, record.reason, _tried(config))
+
+    def _untried(self, kinds: Iterable[RunConfig], records: Iterable[Record]) -> Iterator[Absence]:
         """The runs that would select for some kinds of run, and that are not among some records."""
         if not (suite := self.suite):
             return
-        known = {(record.config.label, _tried(record.config), record.config.seed) for record in records}
+        known = {
+            (config.label, _tried(config), config.seed, self._named(config)) for config in (r.config for r in records)
+        }
         for kind in kinds:
             for candidate in suite.candidates(kind):
                 values = ", ".join(assignments(candidate.values_of(sorted(suite.select))))
                 for seed in suite.selecting(kind.task):
-                    if (kind.label, values, seed) not in known:
-                        yield Absence(self._named(kind), kind.label, seed, values=values)
+                    if (kind.label, values, seed, self._named(kind)) not in known:
+                        yield self._absence(kind, kind.label, seed, tried=values)
 
     def lacking(self, table: Table) -> list[RunConfig]:
         """The kinds of run that the suite asked for and that a table has no row of."""
@@ -248,18 +274,10 @@ class Page:
 
     def _asked(self, table: Table) -> list[RunConfig]:
         """The kinds of run of a table that the suite asked for."""
-        return self._asked_by_table[id(table)]
-
-    @cached_property
-    def _asked_by_table(self) -> dict[int, list[RunConfig]]:
-        suite = self.suite
-        rules = (suite.regime, tuple(sorted(suite.select))) if suite else None
-        return {
-            id(table): [kind for kind in self.planned if table.has_settings_of(kind)]
-            if (table.config.regime, table.config.selected) == rules
-            else []
-            for table in self.tables
-        }
+        suite, config = self.suite, table.config
+        if not suite or (suite.regime, tuple(sorted(suite.select))) != (config.regime, config.selected):
+            return []
+        return [kind for kind in self.planned if table.has_settings_of(kind)]
 
     @property
     def unplanned(self) -> list[str]:
@@ -273,11 +291,11 @@ class Page:
 
     @cached_property
     def without_table(self) -> list[Absence]:
-        """Runs of the suite on tasks, at settings, that no record is of."""
+        """Runs of the suite on tasks, at settings, that nothing is tested on."""
         asked = {kind.kind for table in self.tables for kind in self._asked(table)}
         lost = [kind for kind in self.planned if kind.kind not in asked]
-        tested = [Absence(self._named(kind), kind.label, seed) for kind in lost for seed in self.seeds]
-        return [*tested, *self._untried(lost)]
+        tested = [self._absence(kind, kind.label, seed) for kind in lost for seed in self.seeds]
+        return [*tested, *self._failed(self.selecting), *self._untried(lost, self.selecting)]
 
     def _named(self, kind: RunConfig) -> str:
         """A kind of run's task, with the settings that vary."""
@@ -298,7 +316,7 @@ class Page:
         if not self.absent:
             return
         groups = [(self._named(table.config), [*self.absences(table)]) for table in self.tables]
-        groups += [(task, [*lost]) for task, lost in itertools.groupby(self.without_table, lambda run: run.task)]
+        groups += [(task, [*lost]) for task, lost in itertools.groupby(self.without_table, lambda run: run.where)]
         lines = (f"{task}: {line}" for task, absences in groups for line in absence_lines(absences))
         raise UserError(
             f"expected every run to have finished, but {len(self.absent)} have failed or are missing:\n  "

@@ -45,23 +45,6 @@ def interquartile_mean(scores: "Array") -> float:
     return float(trim_mean(scores, 0.25, axis=None))
 
 
-def bootstrap_coverage(n: int) -> float:
-    """How often the middle 95 % of resampled means hold the true mean of normal values, about.
-
-    Resampling divides by n where Student's interval divides by n - 1, and does not widen by Student's quantile.
-
-    Args:
-        n: Values that are resampled, at least 2.
-
-    Example:
-        >>> [round(bootstrap_coverage(n), 2) for n in (3, 8, 30)]
-        [0.75, 0.89, 0.93]
-    """
-    from scipy.special import ndtri, stdtr
-
-    return float(1 - 2 * stdtr(n - 1, -ndtri(0.975) * ((n - 1) / n) ** 0.5))
-
-
 def resampled(
     scores: Sequence["Array"], reference: int | None, replicates: int
 ) -> Iterator[tuple["Array", "Array", "Array"]]:

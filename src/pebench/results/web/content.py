@@ -94,7 +94,8 @@ def content(page: Page) -> dict[str, Any]:
         "series": [
             {
                 "title": grids.series_title(series),
-                "columns": columns(grids.by_value(series, page)),
+                "columns": columns(grids.side_by_side(series.ordered, page, series.setting)),
+                "differences": columns(grids.differences(series.ordered, page, series.setting)),
                 "pictures": _shown(page, figures.series_name(series)),
             }
             for series in page.series
@@ -104,7 +105,7 @@ def content(page: Page) -> dict[str, Any]:
         "gates_text": report.GATES,
         "gates": [prose(line) for line in report.gate_lines(page)],
         "suite_command": page.suite.command if page.suite else None,
-        "lost": [absence.task for absence in page.without_table],
+        "lost": [absence.where for absence in page.without_table],
         "complete": report.complete(page),
         "limits": [prose(line) for line in report.limits(page)],
         "notes": _bullets(report.notes(page)),
