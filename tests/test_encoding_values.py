@@ -318,7 +318,9 @@ def test_position_has_the_declared_scale(name, extent, ratio):
     for seed in range(400 if name == "learnable-fourier" else 30):
         initialise(encoding, seed)
         with torch.no_grad():
-            told = encoding.embed(content, encoding(state)) - (content if name == "position-matrix" else 0)
+            shared = encoding(state)
+            told = encoding.residual(encoding.embed(content, shared), None, shared, layer=0)
+            told = told - (content if name == "position-matrix" else 0)
         squares.append(own_part(encoding, told).square().mean().item())
     assert math.sqrt(sum(squares) / len(squares)) == pytest.approx(ratio or 1.0, rel=0.03)
 
