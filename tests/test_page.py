@@ -18,11 +18,12 @@ from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
 from pebench.records import Record, read_records, write_jsonl
+from pebench.results.absences import absence_counts
 from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
 from pebench.results.grids import differences, side_by_side
 from pebench.results.latex import latex
-from pebench.results.page import Page, absence_counts
+from pebench.results.page import Page
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
 from pebench.results.stats import equivalence, holm, paired_difference

@@ -13,14 +13,13 @@ from pebench import __version__
 from pebench.cli import main
 from pebench.config import CORE_ENCODINGS
 from pebench.records import read_records
-from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, keys_of
+from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, fields_of, keys_of
 from pebench.registry import encoding_cards, load_encoding
 from pebench.results.tables import build_tables
 from pebench.suites import suite_files
 from pebench.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
-FIELDS = re.compile(r"^  (\w+) = \{(.*)\},$", re.MULTILINE)
 VENUE = {"inproceedings": "booktitle", "article": "journal", "techreport": "institution"}
 
 
@@ -53,7 +52,7 @@ def test_keys_are_unique_and_none_is_lost():
 def test_an_entry_is_bibtex_with_the_fields_of_its_kind(key):
     entry = bibliography()[key]
     kind = entry[1 : entry.index("{")]
-    fields = dict(FIELDS.findall(entry))
+    fields = fields_of(entry)
     assert entry.count("\n") == len(fields) + 1  # the head, a line for each field, the end
     assert re.fullmatch(rf"@{kind}\{{{key},\n.*\n\}}", entry, re.DOTALL)
     assert {"author", "title", "year", VENUE.get(kind, "title")} <= set(fields)
@@ -78,7 +77,7 @@ def balanced(text: str) -> bool:
 def test_every_paper_that_an_encoding_cites_is_named_in_its_docstring(name):
     text = Path(sys.modules[load_encoding(name).__module__].__file__ or "").read_text(encoding="utf-8")
     for key in keys_of(name) - {OWN}:
-        number = dict(FIELDS.findall(bibliography()[key])).get("eprint")
+        number = fields_of(bibliography()[key]).get("eprint")
         inner = {part for part in encodings_in(name, {}) if part != name}  # what it wraps has its own
         if number and key not in {other for part in inner for other in keys_of(part)} and name not in BY_REFERENCE:
             assert f"arxiv.org/abs/{number}" in text
@@ -89,7 +88,7 @@ BY_REFERENCE = {"add", "concat-wide"}  # whose docstrings name another file that
 
 def test_pebench_itself_is_cited_as_its_citation_file_says():
     facts = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    fields = dict(FIELDS.findall(bibliography()[OWN]))
+    fields = fields_of(bibliography()[OWN])
     assert fields["title"] == facts["title"]
     assert fields["version"] == facts["version"] == __version__
     assert fields["author"] == "{The pebench authors}"

@@ -33,6 +33,11 @@ def _key(entry: str) -> str:
     return entry.partition("{")[2].partition(",")[0].strip()
 
 
+def fields_of(entry: str) -> dict[str, str]:
+    """What an entry says, by name."""
+    return dict(re.findall(r"^  (\w+) = \{(.*)\},$", entry, re.MULTILINE))
+
+
 def _own() -> str:
     """The entry of pebench, from the file by which repositories say how to cite them."""
     import yaml
@@ -41,14 +46,14 @@ def _own() -> str:
     authors = [
         author.get("name") or f"{author['family-names']}, {author['given-names']}" for author in facts["authors"]
     ]
-    fields = {
+    said = {
         "author": " and ".join(f"{{{name}}}" if "," not in name else name for name in authors),
         "title": facts["title"],
         "version": facts["version"],
         "year": str(facts["date-released"])[:4],
         "url": facts.get("repository-code"),
     }
-    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
+    lines = [f"  {name} = {{{value}}},\n" for name, value in said.items() if value]
     return f"@software{{{OWN},\n{''.join(lines)}}}"
 
 
@@ -170,6 +175,6 @@ def cited(tables: Sequence[Table]) -> str:
 
 def title_and_link(key: str) -> tuple[str, str]:
     """The title of an entry, and where it is to be had; empty where it does not say."""
-    fields = dict(re.findall(r"^  (\w+) = \{(.*)\},$", bibliography()[key], re.MULTILINE))
-    link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
-    return re.sub(r"[{}]|\\\W", "", fields["title"]), link
+    said = fields_of(bibliography()[key])
+    link = f"https://arxiv.org/abs/{said['eprint']}" if "eprint" in said else said.get("url", "")
+    return re.sub(r"[{}]|\\\W", "", said["title"]), link

@@ -148,8 +148,8 @@ class Suite:
             raise unknown_name(f"task of suite {self.name}", strangers[0], self.tasks)
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
-        seeds = _of_tasks({"seeds": self.selection_seeds}, tasks)["seeds"]
-        settings, select = _of_tasks(self.settings, tasks), _of_tasks(self.select, tasks)
+        settings, select = ({k: _among(tasks, v) for k, v in told.items()} for told in (self.settings, self.select))
+        seeds = _among(tasks, self.selection_seeds)
         return replace(self, tasks=tasks, margin=margin, settings=settings, select=select, selection_seeds=seeds)
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
@@ -276,12 +276,9 @@ class Suite:
                 yield f"the values to select {name} from must be a list{where}, got {found!r}."
 
 
-def _of_tasks(told: Mapping[str, Any], tasks: Sequence[str]) -> dict[str, Any]:
+def _among(tasks: Sequence[str], told: Any) -> Any:
     """What is told, without what is told of other tasks by their names."""
-    return {
-        name: {task: own[task] for task in tasks if task in own} if isinstance(own, Mapping) else own
-        for name, own in told.items()
-    }
+    return {task: told[task] for task in tasks if task in told} if isinstance(told, Mapping) else told
 
 
 def _of_task(told: Mapping[str, Any], task: str) -> dict[str, Any]:

@@ -6,6 +6,11 @@ from pebench.encodings.concat_qk import ConcatQkEncoding
 from pebench.registry import register
 
 
+def together(content: Tensor, position: Tensor) -> Tensor:
+    """(B, H, L, K) plus (H, L, K), over the square root of 2."""
+    return (content + position.to(content.dtype)) * 2**-0.5
+
+
 @register("add-qk")
 class AddQkEncoding(ConcatQkEncoding):
     """Fixed sinusoid, projected and added to queries and keys of every layer: logits (q + U p)·(k + V p).
@@ -49,13 +54,4 @@ class AddQkEncoding(ConcatQkEncoding):
 
     cite = ("carion2020detr",)
     size = "2 * num_layers * d_model * d_model"
-
-    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Add position to both."""
-        own_q, own_k = (self._project(state, table[layer]) for table in (self.queries, self.keys))
-        return together(q, own_q), together(k, own_k)
-
-
-def together(content: Tensor, position: Tensor) -> Tensor:
-    """(B, H, L, K) plus (H, L, K), over the square root of 2."""
-    return (content + position.to(content.dtype)) * 2**-0.5
+    joined = staticmethod(together)

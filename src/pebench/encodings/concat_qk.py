@@ -8,6 +8,12 @@ from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
+def beside(content: Tensor, position: Tensor) -> Tensor:
+    """(B, H, L, K) and (H, L, K') to (B, H, L, K + K'), both over the fourth root of 2: the logit's half of sqrt(2)."""
+    position = position.to(content.dtype).expand(len(content), -1, -1, -1)
+    return torch.cat((content, position), dim=-1) * 2**-0.25
+
+
 @register("concat-qk")
 class ConcatQkEncoding(TableEncoding):
     """Fixed sinusoid, projected to channels of its own in queries and keys: logits q·k + (U p)·(V p).
@@ -45,6 +51,7 @@ class ConcatQkEncoding(TableEncoding):
 
     cite = ("ke2021rethinking",)
     size = "2 * num_layers * d_model * d_model"
+    joined = staticmethod(beside)
 
     def __init__(
         self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, table: str = "sinusoid"
@@ -62,9 +69,9 @@ class ConcatQkEncoding(TableEncoding):
         nn.init.normal_(self.keys, std=self.d_p**-0.5)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Append position to both."""
+        """Tell both of position."""
         own_q, own_k = (self._project(state, table[layer]) for table in (self.queries, self.keys))
-        return beside(q, own_q), beside(k, own_k)
+        return self.joined(q, own_q), self.joined(k, own_k)
 
     def _project(self, state: Tensor, weight: Tensor) -> Tensor:
         """(L, d_p) to (H, L, K)."""
@@ -74,9 +81,3 @@ class ConcatQkEncoding(TableEncoding):
     def flops(self, length: int) -> int:
         """Two projections per layer."""
         return 2 * self.spec.num_layers * self.products * 2 * length * self.d_p * self.spec.d_model
-
-
-def beside(content: Tensor, position: Tensor) -> Tensor:
-    """(B, H, L, K) and (H, L, K') to (B, H, L, K + K'), both over the fourth root of 2: the logit's half of sqrt(2)."""
-    position = position.to(content.dtype).expand(len(content), -1, -1, -1)
-    return torch.cat((content, position), dim=-1) * 2**-0.25

@@ -9,83 +9,16 @@ from typing import Any
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError, unknown_name
 from pebench.records import Record
+from pebench.results.absences import Absence, absence_counts, absence_lines, where
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.stats import ALPHA, Difference, equivalence, holm, paired_difference, verdict
 from pebench.results.tables import Table, build_tables, sort_key
 from pebench.settings import assignments
 from pebench.suites import Suite
-from pebench.words import counted, natural, seeds_text
+from pebench.words import counted, natural
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""
-
-
-@dataclass(frozen=True)
-class Absence:
-    """A run without a value.
-
-    Args:
-        task: Its task.
-        label: Its encoding, as in the tables.
-        seed: Its seed.
-        reason: Why it failed, in one line; ``None`` if there is no record of it.
-        values: The settings that it was to try, in words, if it selects; empty if it tests.
-        varied: The settings that make this table another than others of its task, in words.
-    """
-
-    task: str
-    label: str
-    seed: int
-    reason: str | None = None
-    values: str = ""
-    varied: str = ""
-
-    @property
-    def where(self) -> str:
-        """The task, with the settings that vary."""
-        return f"{self.task} ({self.varied})" if self.varied else self.task
-
-
-def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
-    """A line for each run that failed, then one for each row's missing runs, then for each encoding's that select.
-
-    Args:
-        absences: Of one table.
-        code: What goes around words that a program wrote.
-
-    Example:
-        >>> lost = [Absence("vit-digits", "add", 7), *(Absence("vit-digits", "add", 9, values=x) for x in ("a", "b"))]
-        >>> absence_lines(lost)
-        ['Missing: add seed 7', 'Missing: add, 2 runs that select, seed 9']
-    """
-    failed, tested, selecting = [], dict[str, list[int]](), dict[str, list[int]]()
-    for absence in absences:
-        if absence.reason is None:
-            (selecting if absence.values else tested).setdefault(absence.label, []).append(absence.seed)
-        else:
-            label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
-            reason = absence.reason.replace("`", "'")
-            failed.append(f"Failed: {label} seed {absence.seed}: {code}{reason}{code}")
-    missing = [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in tested.items()]
-    for label, seeds in selecting.items():
-        count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
-        missing.append(f"Missing: {label}, {count}, {seeds_text(set(seeds))}")
-    return failed + missing
-
-
-def absence_counts(absences: Sequence[Absence]) -> list[str]:
-    """How many runs failed, and how many are missing, in words; empty where none is.
-
-    Example:
-        >>> absence_counts([Absence("vit-digits", "add", 7), Absence("vit-digits", "add", 8, "no memory")])
-        ['1 run failed', '1 tested run missing']
-    """
-    failed = sum(absence.reason is not None for absence in absences)
-    selecting = sum(absence.reason is None and bool(absence.values) for absence in absences)
-    tested = len(absences) - failed - selecting
-    found = [f"{counted(failed, 'run')} failed"] if failed else []
-    found += [f"{counted(tested, 'tested run')} missing"] if tested else []
-    return found + ([f"{counted(selecting, 'selecting run')} missing"] if selecting else [])
 
 
 @dataclass(frozen=True)
@@ -235,38 +168,35 @@ class Page:
         for row in table.rows:
             expected = seeds.union(self.seeds if row.label in asked else ()) - row.values.keys() - row.failed.keys()
             yield from (self._absence(table.config, row.label, seed) for seed in sorted(expected))
-        for kind in self.lacking(table):
+        for kind in _without_row(kinds, table):
             yield from (self._absence(kind, kind.label, seed) for seed in self.seeds)
         yield from self._untried(kinds, table.selecting)
 
     def _absence(self, config: RunConfig, label: str, seed: int, reason: str | None = None, tried: str = "") -> Absence:
-        varied = config.values_of(sorted(self.suite.vary)) if self.suite else {}
-        return Absence(config.task, label, seed, reason, tried, ", ".join(assignments(varied)))
+        return Absence(config.task, label, seed, reason, tried, self._varied(config))
 
     def _failed(self, selecting: Iterable[Record]) -> Iterator[Absence]:
         """The runs that select and failed; a value at which training diverges has been tried."""
         for record in selecting:
             if not record.ok and not record.diverged:
                 config = record.config
-                yield self._absence(config, config.label, config.seed, record.reason, _tried(config))
+                yield self._absence(config, config.label, config.seed, record.reason, _words(config, config.selected))
 
     def _untried(self, kinds: Iterable[RunConfig], records: Iterable[Record]) -> Iterator[Absence]:
         """The runs that would select for some kinds of run, and that are not among some records."""
         if not (suite := self.suite):
             return
-        known = {
-            (config.label, _tried(config), config.seed, self._named(config)) for config in (r.config for r in records)
-        }
+        known = {self._absence(c, c.label, c.seed, tried=_words(c, suite.select)) for c in (r.config for r in records)}
         for kind in kinds:
             for candidate in suite.candidates(kind):
-                values = ", ".join(assignments(candidate.values_of(sorted(suite.select))))
                 for seed in suite.selecting(kind.task):
-                    if (kind.label, values, seed, self._named(kind)) not in known:
-                        yield self._absence(kind, kind.label, seed, tried=values)
+                    run = self._absence(kind, kind.label, seed, tried=_words(candidate, suite.select))
+                    if run not in known:
+                        yield run
 
     def lacking(self, table: Table) -> list[RunConfig]:
         """The kinds of run that the suite asked for and that a table has no row of."""
-        return [kind for kind in self._asked(table) if table.row(kind.label) is None]
+        return _without_row(self._asked(table), table)
 
     def labels(self, table: Table) -> set[str]:
         """The rows of a table, and those that it lacks."""
@@ -297,10 +227,12 @@ class Page:
         tested = [self._absence(kind, kind.label, seed) for kind in lost for seed in self.seeds]
         return [*tested, *self._failed(self.selecting), *self._untried(lost, self.selecting)]
 
-    def _named(self, kind: RunConfig) -> str:
-        """A kind of run's task, with the settings that vary."""
-        varied = kind.values_of(sorted(self.suite.vary)) if self.suite else {}
-        return f"{kind.task} ({', '.join(assignments(varied))})" if varied else kind.task
+    def _where(self, table: Table) -> str:
+        return where(table.config.task, self._varied(table.config))
+
+    def _varied(self, config: RunConfig) -> str:
+        """The settings that make a run's table another than others of its task."""
+        return _words(config, self.suite.vary) if self.suite else ""
 
     @cached_property
     def absent(self) -> list[Absence]:
@@ -315,7 +247,7 @@ class Page:
         """
         if not self.absent:
             return
-        groups = [(self._named(table.config), [*self.absences(table)]) for table in self.tables]
+        groups = [(self._where(table), [*self.absences(table)]) for table in self.tables]
         groups += [(task, [*lost]) for task, lost in itertools.groupby(self.without_table, lambda run: run.where)]
         lines = (f"{task}: {line}" for task, absences in groups for line in absence_lines(absences))
         raise UserError(
@@ -377,10 +309,9 @@ class Page:
                 if row.verdict is None:
                     continue
                 kind = row.verdict.partition(" at ")[0].partition(" with ")[0]
-                where = self._named(table.config)
-                words.setdefault(kind, {}).setdefault(where, []).append(row.label)
+                words.setdefault(kind, {}).setdefault(self._where(table), []).append(row.label)
                 if row.label in equivalent and equivalent[row.label].holds:
-                    words.setdefault("equivalent", {}).setdefault(where, []).append(row.label)
+                    words.setdefault("equivalent", {}).setdefault(self._where(table), []).append(row.label)
         kinds = ("better", "worse", "not separable", "no test")
         total = sum(len(names) for kind in kinds for names in words.get(kind, {}).values())
         if not total:
@@ -396,9 +327,13 @@ class Page:
         return f"Of {counted(total, 'comparison')} with {self.reference}: {'; '.join(parts)}."
 
 
-def _tried(config: RunConfig) -> str:
-    """The settings that a run selects by trying them, in words."""
-    return ", ".join(assignments(config.values_of(config.selected)))
+def _words(config: RunConfig, settings: Iterable[str]) -> str:
+    """Some settings of a run with their values, in words."""
+    return ", ".join(assignments(config.values_of(sorted(settings))))
+
+
+def _without_row(kinds: Iterable[RunConfig], table: Table) -> list[RunConfig]:
+    return [kind for kind in kinds if table.row(kind.label) is None]
 
 
 def _equivalences(differences: Sequence[Difference], margin: float) -> list[Equivalence]:

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pebench.references import cited
 from pebench.results import figures
+from pebench.results.absences import absence_lines
 from pebench.results.across import MIN_TASKS, Summary
 from pebench.results.gates import gates
 from pebench.results.grids import (
@@ -30,7 +31,7 @@ from pebench.results.grids import (
     title,
 )
 from pebench.results.origin import command, provenance, warnings
-from pebench.results.page import Page, absence_lines, shortened
+from pebench.results.page import Page, shortened
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Table
 from pebench.words import counted

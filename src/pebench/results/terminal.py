@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from pebench.config import REFERENCE_ENCODING
 from pebench.records import Record
+from pebench.results.absences import absence_lines
 from pebench.results.grids import WORDS, costs, results, title
 from pebench.results.origin import warnings
-from pebench.results.page import Page, absence_lines
+from pebench.results.page import Page
 from pebench.results.tables import Table, build_tables
 
 if TYPE_CHECKING:

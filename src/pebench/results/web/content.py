@@ -9,8 +9,9 @@ from markupsafe import Markup, escape
 
 from pebench.references import sources, title_and_link
 from pebench.results import figures, grids, report
+from pebench.results.absences import absence_lines
 from pebench.results.origin import command, warnings
-from pebench.results.page import Page, absence_lines
+from pebench.results.page import Page
 from pebench.results.tables import Table
 from pebench.results.web.inline import inline
 
@@ -82,21 +83,15 @@ def content(page: Page) -> dict[str, Any]:
         "head": [prose(text) for text in report.question(page)],
         "declared": [prose(text) for text in report.declaration(page)],
         "overviews": [
-            {
-                "title": grids.group_title(group),
-                "columns": columns(grids.side_by_side(group, page)),
-                "differences": columns(grids.differences(group, page)),
-                "cite": _cite(group),
-            }
+            {"title": grids.group_title(group), "cite": _cite(group), **_compared(group, page)}
             for group, _ in page.summaries
         ],
         "differences_text": prose(report.differences_text(page)),
         "series": [
             {
                 "title": grids.series_title(series),
-                "columns": columns(grids.side_by_side(series.ordered, page, series.setting)),
-                "differences": columns(grids.differences(series.ordered, page, series.setting)),
                 "pictures": _shown(page, figures.series_name(series)),
+                **_compared(series.ordered, page, series.setting),
             }
             for series in page.series
         ],
@@ -155,6 +150,13 @@ def _across(page: Page) -> Iterator[dict[str, Any]]:
             "cite": _cite(group),
             "pictures": _shown(page, name),
         }
+
+
+def _compared(group: Sequence[Table], page: Page, along: str = "") -> dict[str, list[Column]]:
+    return {
+        "columns": columns(grids.side_by_side(group, page, along)),
+        "differences": columns(grids.differences(group, page, along)),
+    }
 
 
 def _shown(page: Page, stem: str) -> list[dict[str, Any]]:
