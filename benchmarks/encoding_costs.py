@@ -114,7 +114,8 @@ def page(
         "# A training step with each encoding, beside one without\n\n"
         f"{circumstances('encoding_costs.py', arguments, device)}"
         f"Seconds of a step over those of `none` just before and after: {told}. 6 layers of width "
-        f"384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images.\n\n"
+        f"384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images. `pebench cite NAME` says where "
+        "each is from.\n\n"
     )
     columns = {}
     for text in (True, False):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from matplotlib.colors import to_rgb
 from torch.nn import functional as F
 
 from pebench.config import Options, RunConfig
@@ -16,6 +17,7 @@ from pebench.modules.base import SequenceModule
 from pebench.records import Record
 from pebench.results import grids
 from pebench.results.figures import beyond
+from pebench.results.figures.style import MUTED
 from pebench.results.tables import build_tables
 from pebench.runner import build, run
 from pebench.tasks import configure
@@ -128,9 +130,22 @@ def test_sizes_are_a_table_and_a_picture():
     axes = beyond.draw(table).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1x", "1.5x", "2x"]
     assert axes.lines[0].get_ydata().tolist() == [50.0, 25.0, 12.5]
+    (dotted,) = (line for line in axes.lines if line.get_linestyle() == ":")
+    assert [*dotted.get_xdata()] == [1.0, 1.0]  # the trained size
+    assert to_rgb(dotted.get_color()) == to_rgb(MUTED)
     (plain,) = build_tables(records[2:])
     assert not grids.beyond(plain)
     assert beyond.draw(plain) is None
+
+
+def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
+    sizes = [{"test/accuracy@2x": value} for value in (0.25, 0.5, float("nan"))] + [{}]
+    records = [
+        Record(smoke("vit-digits", "add", seed), metrics={"test/accuracy": 0.5, **more})
+        for seed, more in enumerate(sizes)
+    ]
+    (table,) = build_tables([*records, Record(smoke("vit-digits", "add", 9), metrics=sizes[0], status="failed")])
+    assert grids.beyond(table)["at 2x"] == ["37.50 ± 158.83 (n=2)"]  # 12.706 times 12.5
 
 
 def test_without_an_encoding_a_classifier_does_not_see_that_its_input_is_shuffled(tmp_path):

@@ -195,6 +195,31 @@ def test_every_picture_shows_its_encodings_and_every_table_its_text(
         assert shown[ink] > 0.002 * shown.total()
 
 
+PUBLISHED = sorted(CORE.parent.glob("*.html"))
+
+
+@pytest.mark.parametrize("page", PUBLISHED, ids=lambda path: path.stem)
+def test_every_published_page_sorts_each_of_its_tables_and_leads_nowhere_else(driver: Any, page: Path) -> None:
+    driver.get_log("browser")
+    show(driver, page.as_uri(), width=1280)
+    assert driver.title == f"{page.stem}: pebench results"
+    assert driver.execute_script(
+        "const ids = [...document.querySelectorAll('[id]')].map((found) => found.id);"
+        "const links = [...document.querySelectorAll('a[href^=\"#\"]')].map((link) => link.hash.slice(1));"
+        "return [ids.length - new Set(ids).size, links.length > 0, links.filter((link) => !ids.includes(link))]"
+    ) == [0, True, []]
+    tables = driver.execute_script(
+        "return [...document.querySelectorAll('.scroll table')].map((table) => {"
+        "  const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent), before = names();"
+        "  const button = table.querySelector('th button'); button.click(); button.click();"
+        "  return [before.sort().reverse(), names()];"
+        "})"
+    )
+    assert len(tables) > 2
+    assert all(expected == found != [] for expected, found in tables)
+    assert driver.get_log("browser") == []
+
+
 def test_what_records_say_is_shown_and_never_run(browser: Any) -> None:
     assert browser.execute_script("return window.pwned") is None
     assert not browser.find_elements("tag name", "img")

@@ -25,6 +25,7 @@ from pebench.plugins import Plugin
 from pebench.records import read_records
 from pebench.registry import encoding_cards
 from pebench.results import figures
+from pebench.results.grids import differences
 from pebench.results.page import Page
 from pebench.results.publish import ENDINGS, FORMATS, written
 from pebench.results.report import overview
@@ -107,6 +108,9 @@ def paragraphs(document: str) -> Iterator[tuple[str, str]]:
         yield from ((suite, part) for part in re.split(r"\n\n|\n(?=- )", section))
 
 
+FIGURE = r"(?<![\d.])[+-]?\d+\.\d+\s±\s\d+\.\d+"
+
+
 @pytest.mark.parametrize(("document", "least"), [("README.md", 12), ("NOTES.md", 25)])
 def test_every_figure_with_an_interval_is_on_the_page_that_it_is_told_of(document: str, least: int) -> None:
     """On the page of its section's suite, or on one that the same paragraph links."""
@@ -114,11 +118,30 @@ def test_every_figure_with_an_interval_is_on_the_page_that_it_is_told_of(documen
     for suite, text in paragraphs(document):
         names = {suite, *re.findall(r"\]\(([\w-]+)\.md\)", text)} & {path.stem for path in PAGES}
         pages = "".join((ROOT / "results" / f"{name}.md").read_text(encoding="utf-8") for name in names)
-        figures = re.findall(r"[+-]?\d+\.\d+\s±\s\d+\.\d+", text)
+        figures = re.findall(FIGURE, text)
         count += len(figures)
-        lost += [figure for figure in figures if re.sub(r"\s", " ", figure) not in pages]
+        known = set(re.findall(FIGURE, pages))
+        known |= {figure.lstrip("+-") for figure in known}  # "0.96 ± 0.67 points below"
+        lost += [figure for figure in figures if re.sub(r"\s", " ", figure) not in known]
     assert count >= least
     assert lost == []
+
+
+IN_WORDS = {
+    "rotated": "rope", "concatenated": "concat", "learned": "learned", "not told at all": "none",
+    "no encoding at all": "none",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("start", "task", "least"), [("Language", "lm-wikitext2", 4), ("Images", "vit-cifar10", 3)])
+def test_the_short_answer_gives_each_encoding_its_own_figure(start: str, task: str, least: int) -> None:
+    told = next(part for _, part in paragraphs("README.md") if part.startswith(f"- **{start}"))
+    (table,) = [t for t in Page.of(read_records(ROOT / "results" / "core.jsonl")).tables if t.task.name == task]
+    found = re.findall(rf"({'|'.join(IN_WORDS)})[^\w+-]{{1,2}}({FIGURE})", " ".join(told.partition("Fused")[0].split()))
+    labels, cells = differences([table], Page((table,))).values()
+    known = {label: re.search(FIGURE, cell)[0] for label, cell in zip(labels, cells, strict=True)}
+    assert len(found) >= least
+    assert found == [(words, known[IN_WORDS[words]]) for words, _ in found]
 
 
 def test_how_loud_positions_are_is_as_results_say() -> None:

@@ -106,6 +106,7 @@ def test_options_of_one_encoding_share_its_colour_and_differ_in_filling() -> Non
     marks = style.marks(["concat", "concat (d_p=16)", "concat (d_p=8)", "rope"])
     assert {marks[name].colour for name in list(marks)[:3]} == {style.mark("concat").colour}
     assert [mark.fill for mark in marks.values()] == ["full", "none", "left", "full"]
+    assert len({mark.line for mark in list(marks.values())[:3]}) == 3  # a filling is hardly seen on a curve
 
 
 def test_curves_show_mean_lowest_and_highest_of_the_seeds_that_finished() -> None:

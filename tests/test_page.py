@@ -21,7 +21,7 @@ from pebench.records import Record, read_records, write_jsonl
 from pebench.results.absences import absence_counts
 from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
-from pebench.results.grids import differences, side_by_side
+from pebench.results.grids import differences, pairs, side_by_side
 from pebench.results.latex import latex
 from pebench.results.page import Page
 from pebench.results.publish import FORMATS, publish, written
@@ -481,8 +481,11 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     assert gaps["num_layers 1\npoints ↑"][1].startswith("+1.00 ")
     assert gaps["num_layers 1\npoints ↑"][1].endswith(" better")
     assert "## vit-digits by model.num_layers" in markdown(made)
+    assert markdown(made).count("\nCite: ") == html(made).count(">Cite: ")
+    assert r"vit-digits by model.num\_layers (protocol 0.2): mean" in latex(made)
     files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
     assert {"vit-digits-by-num_layers-0.2.svg", "vit-digits-by-num_layers-0.2.png"} <= files
+    assert "vit-digits-smoke-num_layers-4-differences.svg" in files
     axes = along.draw(series).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
@@ -501,6 +504,26 @@ def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:
     found = [(row["n"], row["missing"], bool(row["mean"])) for row in told if row["encoding"] == "concat"]
     assert found == [(0, [*range(8)], False), ("8", "[]", True), ("0", "[0,1,2,3,4,5,6,7]", False)]
     assert [row["missing"] for row in told if row["encoding"] == "rope"] == [[1], "[1]", "[1]"]
+
+
+def test_every_format_tells_of_values_that_nothing_is_tested_with() -> None:
+    made = page(by_depth(), replace(DEPTHS, vary={"model.num_layers": [1, 2, 4]}))
+    assert [series.untested for series in made.series] == [(2,)]
+    for write in (markdown, html):
+        assert "Nothing tested yet with model.num_layers 2." in write(made).replace("\\", "")
+    for write in (markdown, html, latex):
+        assert "Nothing tested: vit-digits (model.num_layers=2)." in write(made).replace("\\", "")
+    rows = [row for row in csv.DictReader(io.StringIO(to_csv(made))) if row["n"] == "0"]
+    assert [(row["encoding"], json.loads(row["settings"])["model.num_layers"], row["mean"]) for row in rows] == [
+        (name, 2, "") for name in ("add", "concat", "rope")
+    ]
+    assert {row["missing"] for row in rows} == {"[0,1,2,3,4,5,6,7]"}
+
+
+def test_pairs_of_fewer_runs_than_the_rest_say_so() -> None:
+    kept = [r for r in runs(tasks=["vit-digits"]) if r.config.encoding != "rope" or r.config.seed > 5]
+    grid = pairs(page(kept).tables[0])
+    assert [("n=" in cell, cell.endswith(" (n=2)")) for cell in grid["- concat"]] == [(False, False), (True, True)]
 
 
 def test_the_overview_marks_what_is_of_fewer_runs_than_the_rest() -> None:

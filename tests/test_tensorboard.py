@@ -19,7 +19,9 @@ import pytest
 
 from pebench.bands import FOLDER, write_bands
 from pebench.cli import main
+from pebench.events import FAILED
 from pebench.records import Record, read_records
+from pebench.runner import clear
 
 WHAT = ["--task", "vit-digits", "--pe", "add", "--pe", "learned", "--seeds", "2", "--tier", "smoke"]
 SETTINGS = ["--set", "train.max_steps=8", "--set", "train.evaluations=2"]
@@ -126,6 +128,27 @@ def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records)
         expected = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
         shown = {name for name in expected if name != "best_step" and "@" not in name}
         assert metrics == pytest.approx({name: value for name, value in expected.items() if name in shown})
+
+
+def test_a_run_that_failed_is_a_row_too_until_it_is_run_again(tmp_path, capsys):
+    words = ["run", *WHAT[:4], "--seeds", "1", *WHAT[-2:], *SETTINGS, *HOW, "--out", str(tmp_path)]
+    assert main([*words, "--set", "train.learning_rate=1e30", "--set", "train.clip=1e30"]) == 1
+    server = Server(tmp_path)
+    try:
+        server.wait_for(1)
+        asked = {"experimentName": "", "colParams": [], "startIndex": 0, "sliceSize": 9}
+        failed, finished = (
+            server.post("plugin/hparams/session_groups", asked | {"allowedStatuses": [status]})["sessionGroups"]
+            for status in ("STATUS_FAILURE", "STATUS_SUCCESS")
+        )
+    finally:
+        server.end(signal.SIGINT)
+    (row,) = failed
+    assert row["hparams"]["train.learning_rate"] == 1e30
+    assert not finished
+    (told,) = tmp_path.rglob(f"*{FAILED}")
+    clear(told.parent, step=4)
+    assert not told.exists()
 
 
 def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):

@@ -2,16 +2,21 @@
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.utilities import rank_zero_only
 
+from pebench.config import RunConfig
 from pebench.effects import effects
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import blame
 from pebench.errors import UserError
 from pebench.records import Record
+
+FAILED = ".failed"
+"""What the name of the file ends with that tells of a failure."""
 
 LONGEST = 512
 """Positions that a picture has at most: it takes all pairs of them."""
@@ -86,6 +91,30 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
     logger.close()
 
 
+def log_failure(folder: Path, config: RunConfig) -> None:
+    """Log that a run failed, in a file of its own, which the next attempt removes: a row under HParams without metrics.
+
+    Args:
+        folder: Of the run.
+        config: Of the run.
+    """
+    from tensorboard.plugins.hparams.api_pb2 import Status
+    from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+    from torch.utils.tensorboard import SummaryWriter
+    from torch.utils.tensorboard.summary import hparams
+
+    summaries = hparams(_hyperparameters(config), {})
+    plugin = summaries[-1].value[0].metadata.plugin_data
+    assert summaries[-1].value[0].tag == SESSION_END_INFO_TAG
+    content = HParamsPluginData.FromString(plugin.content)
+    content.session_end_info.status = Status.STATUS_FAILURE
+    plugin.content = content.SerializeToString()
+    with SummaryWriter(folder, filename_suffix=FAILED) as writer:
+        for summary in summaries:
+            writer.file_writer.add_summary(summary)
+
+
 def _tag(name: str) -> str:
     """What a record's metric is called here: ``val/loss`` is that of many steps already."""
     if "@" in name:
@@ -100,16 +129,19 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
     """
     from torch.utils.tensorboard.summary import hparams
 
-    config = record.config
-    values = {
+    metrics = [_tag(name) for name in record.metrics if name != "best_step" and "@" not in name]
+    values = dict.fromkeys(metrics, 0.0)  # the values are those of the scalars
+    for summary in hparams(_hyperparameters(record.config), values):
+        writer.file_writer.add_summary(summary)
+
+
+def _hyperparameters(config: RunConfig) -> dict[str, Any]:
+    return {
         "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
         **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
         **{f"{part}.{name}": value for part in ("model", "data", "train")
            for name, value in vars(getattr(config, part)).items() if value is not None},
     }  # fmt: skip
-    metrics = [_tag(name) for name in record.metrics if name != "best_step" and "@" not in name]
-    for summary in hparams(values, dict.fromkeys(metrics, 0.0)):  # the values are those of the scalars
-        writer.file_writer.add_summary(summary)
 
 
 def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:

@@ -35,7 +35,7 @@ from lightning.fabric.plugins.environments import LightningEnvironment  # type: 
 from pebench.callbacks import (  # isort: skip
     Curve, DurableCheckpointIO, FiniteLoss, LastValidation, Resumable, StepSeed, Stopwatch,
 )  # fmt: skip
-from pebench.events import RunLogger, log_outcome  # isort: skip
+from pebench.events import FAILED, RunLogger, log_outcome  # isort: skip
 
 NOT_NEWS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -179,13 +179,13 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
 def clear(folder: Path, step: int) -> None:
     """Remove what an earlier attempt left in its folder, but for what this one resumes from."""
     folder.mkdir(parents=True, exist_ok=True)
-    leftovers = [*folder.glob(".record-*")]
+    leftovers = [*folder.glob(".record-*"), *folder.glob(f"*{FAILED}")]
     for record in folder.glob(FILE_NAME):  # of a newer pebench, or damaged: it cannot be read here
         record.replace(folder / f"unreadable-{time.time_ns()}.json")
     if not step:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         leftovers += folder.glob("events.out.tfevents.*")
-    for leftover in leftovers:
+    for leftover in {*leftovers}:
         leftover.unlink()
 
 

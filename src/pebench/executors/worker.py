@@ -64,6 +64,10 @@ def work(
                     traceback.print_exc(file=log)
                 seconds = time.monotonic() - started
                 failed_record(config, options.out, failure_kind(error), failure_reason(error), seconds)
+                with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
+                    from pebench.events import log_failure
+
+                    log_failure(folder, config)
             elif not stop():  # else no record: the run is not over
                 overdue(config, options, time.monotonic() - started)
     return True

@@ -8,12 +8,14 @@ from typing import Any
 
 import orjson  # json would take as long as all the rest of it
 
+from pebench.config import RunConfig
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.origin import command, provenance, warnings
 from pebench.results.page import Contrast, Page
-from pebench.results.tables import Table, Trial
+from pebench.results.tables import Table, Trial, unlike
 from pebench.suites import Suite
+from pebench.tasks import find_task
 
 
 def _values(page: Page, table: Table) -> list[dict[str, Any]]:
@@ -56,6 +58,17 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "missing": [absence.seed for absence in absent if absence.label == kind.label],
         })  # fmt: skip
     return found
+
+
+def _untested(page: Page, kind: RunConfig) -> dict[str, Any]:
+    """What is known of a row whose table has no runs."""
+    task = find_task(kind.task)
+    return {
+        "task": kind.task, "tier": kind.tier, "settings": unlike(kind, task.budgets), "encoding": kind.encoding,
+        "encoding_args": dict(sorted(kind.encoding_args.items())), "metric": f"test/{task.metric}",
+        "higher_is_better": task.higher_is_better, "reference": page.reference, "n": 0, "pairs": 0,
+        "missing": list(page.seeds),
+    }  # fmt: skip
 
 
 def _by_seed(values: Mapping[int, Any]) -> dict[str, Any]:
@@ -153,6 +166,7 @@ def to_csv(page: Page) -> str:
     """One line per encoding and table, with raw numbers."""
     heads = ((table, _head(table) | {"warnings": warnings(table)}) for table in page.tables)
     rows = [head | values for table, head in heads for values in _values(page, table)]
+    rows += [dict.fromkeys(rows[0]) | _untested(page, kind) for kind in page.untested]
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()

@@ -1,7 +1,7 @@
 """What stands in the cells: tables as columns of text, for every way of writing them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
@@ -83,10 +83,14 @@ def beyond(table: Table) -> Grid:
     grid = {"Encoding": [row.label for row in table.rows]}
     grid[f"{headline(task)} at 1x"] = [_interval(row.estimate, task) for row in table.rows]
     for label in labels:
-        seeds = [sizes.get(label, {}).values() for sizes in found]
-        cells = [_interval(estimate(values) if values else None, task) for values in seeds]
+        cells = [_at_size(row, sizes.get(label, {}), task) for row, sizes in zip(table.rows, found, strict=True)]
         grid[label if factor(label) is None else f"at {label}"] = cells
     return grid
+
+
+def _at_size(row: Row, seeds: Mapping[int, float], task: Task) -> str:
+    """The interval over the seeds that have a value; and how many, where not all of a row do."""
+    return f"{_interval(estimate(seeds.values()), task)}{fewer(len(seeds), len(row.values))}" if seeds else NOTHING
 
 
 def position_shares(table: Table) -> Grid:
@@ -110,12 +114,18 @@ def _share(row: Row, stage: str, layer: int) -> str:
     known = [share for share in found if share is not None]
     if not known:
         return NOTHING
-    return _plus_minus(estimate(known), 100, 1) + f" (n={len(known)})" * (len(known) < len(row.values))
+    return _plus_minus(estimate(known), 100, 1) + fewer(len(known), len(row.values))
 
 
 def series_title(series: Series) -> str:
     """What is compared along a setting, in a line."""
     return f"{series.first.task.name} by {series.setting} (protocol {series.first.protocol})"
+
+
+def series_gap(series: Series) -> str:
+    """The values of the setting that nothing is tested with, in words; empty if there are none."""
+    values = ", ".join(map(str, series.untested))
+    return f"Nothing tested yet with {series.setting} {values}." if values else ""
 
 
 def costs(table: Table) -> Grid:
@@ -164,6 +174,7 @@ def pairs(table: Table) -> Grid:
     task, labels = table.task, [row.label for row in table.rows]
     if not table.pairs:
         return {}
+    most = max(difference.n for difference, _ in table.pairs.values())
 
     def cell(left: str, above: str) -> str:
         if labels.index(left) <= labels.index(above):
@@ -172,7 +183,8 @@ def pairs(table: Table) -> Grid:
             return NOTHING
         difference, p = table.pairs[left, above]
         word = verdict(difference, p, task.higher_is_better)
-        return f"{_interval(difference, task, sign='+')}{f' {word}' * (word in BETTER_OR_WORSE)}"
+        text = f"{_interval(difference, task, sign='+')}{f' {word}' * (word in BETTER_OR_WORSE)}"
+        return text + fewer(difference.n, most)
 
     found = {f"- {above}": [cell(left, above) for left in labels[1:]] for above in labels[:-1]}
     return {"Encoding": labels[1:]} | found

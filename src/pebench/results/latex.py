@@ -8,12 +8,14 @@ from pebench.results.across import Summary
 from pebench.results.grids import (
     WORDS,
     Grid,
+    beyond,
     contrasts,
     costs,
     differences,
     group_title,
     pairs,
     results,
+    series_title,
     side_by_side,
     standings,
     title,
@@ -34,13 +36,17 @@ SYMBOLS = str.maketrans({
 
 
 def latex(page: Page) -> str:
-    """The tables of a page: overviews, each task with its costs, figures across tasks."""
+    """The tables of a page: overviews, each task with its costs, figures across tasks; the first tells what is lost."""
     name = f"{page.suite.name}-" if page.suite else ""
+    untested = ", ".join(dict.fromkeys(absence.where for absence in page.without_table))
+    grids = list(_grids(page))
+    if untested:
+        grids[0] = (f"{grids[0][0]} Nothing tested: {untested}.", *grids[0][1:])
     floats = [
         f"\\begin{{table}}\n\\centering\n\\caption{{{_text(caption)}}}\n\\label{{tab:pebench-{name}{number}}}\n"
         f"\\begin{{adjustbox}}{{max width=\\linewidth, max totalheight=0.85\\textheight}}\n"
         f"{_tabular(grid)}\n\\end{{adjustbox}}\n{_sources(tables)}\\end{{table}}\n"
-        for number, (caption, grid, tables) in enumerate(_grids(page), start=1)
+        for number, (caption, grid, tables) in enumerate(grids, start=1)
     ]
     return "\n".join([HEAD, *floats])
 
@@ -55,12 +61,13 @@ def _sources(tables: Sequence[Table]) -> str:
 def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     """Caption and cells of each table, and what it is made of."""
     interval = "mean over seeds and half the width of its 95 % Student-t interval"
-    for group, _ in page.summaries:
-        caption = f"Overview ({group_title(group)}): {interval}."
+    compared = [(series_title(series), series.ordered, series.setting) for series in page.series]
+    compared += [(f"Overview ({group_title(group)})", group, "") for group, _ in page.summaries]
+    for name, group, along in compared:
         lost = "; ".join(absence_counts([absence for table in group for absence in page.absences(table)]))
-        yield f"{caption} {lost}." if lost else caption, side_by_side(group, page), group
-        if grid := differences(group, page):
-            caption = f"Differences to {page.reference} ({group_title(group)}): {interval}, paired by seed"
+        yield f"{name}: {interval}.{f' {lost}.' * bool(lost)}", side_by_side(group, page, along), group
+        if grid := differences(group, page, along):
+            caption = f"{name}, differences to {page.reference}: {interval}, paired by seed"
             yield f"{caption}; words by tests corrected over each task's table.", grid, group
     for table in page.tables:
         caption = f"{title(table)}: {interval}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
@@ -70,6 +77,8 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
             yield f"{title(table)}: declared contrasts, {interval}, paired by seed; p Holm-adjusted.", grid, [table]
         if grid := pairs(table):
             yield f"{title(table)}: the row minus the column, {interval}, paired by seed; Holm over all.", grid, [table]
+        if grid := beyond(table):
+            yield f"{title(table)}: the test split at other sizes, without further training; {interval}.", grid, [table]
         yield f"{title(table)}: costs.", {"Encoding": [row.label for row in table.rows]} | costs(table), [table]
     for group, summary in page.summaries:
         if summary:

@@ -67,10 +67,12 @@ class Series:
     Args:
         setting: Its dotted name.
         tables: By its value, in order.
+        untested: The other values that the suite asked for.
     """
 
     setting: str
     tables: dict[Any, Table]
+    untested: tuple[Any, ...] = ()
 
     @property
     def first(self) -> Table:
@@ -222,10 +224,15 @@ class Page:
     @cached_property
     def without_table(self) -> list[Absence]:
         """Runs of the suite on tasks, at settings, that nothing is tested on."""
-        asked = {kind.kind for table in self.tables for kind in self._asked(table)}
-        lost = [kind for kind in self.planned if kind.kind not in asked]
+        lost = self.untested
         tested = [self._absence(kind, kind.label, seed) for kind in lost for seed in self.seeds]
         return [*tested, *self._failed(self.selecting), *self._untried(lost, self.selecting)]
+
+    @cached_property
+    def untested(self) -> list[RunConfig]:
+        """The kinds of run that the suite asked for, on tasks and at settings that nothing is tested on."""
+        asked = {kind.kind for table in self.tables for kind in self._asked(table)}
+        return [kind for kind in self.planned if kind.kind not in asked]
 
     def _where(self, table: Table) -> str:
         return where(table.config.task, self._varied(table.config))
@@ -287,12 +294,19 @@ class Page:
         """Tables along the values of the setting that the suite varies, a task at a time; none if it varies several."""
         if not self.suite or len(self.suite.vary) != 1:
             return []
-        (setting,) = self.suite.vary
+        ((setting, values),) = self.suite.vary.items()
         found: dict[tuple[str, str], dict[Any, Table]] = {}
         for table in filter(self.of_suite, self.tables):
             found.setdefault((table.task.name, table.protocol), {})[table.config.values_of([setting])[setting]] = table
-        ordered = [{value: tables[value] for value in sorted(tables, key=sort_key)} for tables in found.values()]
-        return [Series(setting, tables) for tables in ordered if len(tables) > 1]
+        return [
+            Series(
+                setting,
+                {value: tables[value] for value in sorted(tables, key=sort_key)},
+                tuple(value for value in values if value not in tables),
+            )
+            for tables in found.values()
+            if len(tables) > 1
+        ]
 
     @cached_property
     def summaries(self) -> list[tuple[list[Table], Summary | None]]:

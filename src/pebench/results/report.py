@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from pebench.references import cited
+from pebench.references import cited, sources
 from pebench.results import figures
 from pebench.results.absences import absence_lines
 from pebench.results.across import MIN_TASKS, Summary
@@ -24,6 +24,7 @@ from pebench.results.grids import (
     pairs,
     position_shares,
     results,
+    series_gap,
     series_title,
     side_by_side,
     standings,
@@ -55,7 +56,7 @@ CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corr
 PAIRS = (
     "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
     "paired t-tests at 5 %, corrected over all pairs of this table. What was not declared to be compared, this "
-    "suggests; another study would have to show it."
+    "suggests; another study would have to show it. Their p-values are in the JSON."
 )
 GATES = (
     "What must hold before anything is claimed, checked over these records. What does not hold is a bug, or a finding "
@@ -122,6 +123,7 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
     yield from question(page)
     for series in page.series:
         yield f"## {series_title(series)}\n\n{_overview(series.ordered, page, series.setting)}"
+        yield f"{series_gap(series)}\n\nCite: {cited(series.ordered)}."
         yield "\n".join(shown.get(figures.series_name(series), ()))
     for group, _ in page.summaries:
         yield f"## Overview ({group_title(group)})\n\n{_overview(group, page)}\n\nCite: {cited(group)}."
@@ -148,7 +150,8 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
 
 def overview(page: Page) -> str:
     """The overviews alone, for a front page."""
-    return "\n".join(f"{_overview(group, page)}\n" for group, _ in page.summaries)
+    groups = (group for group, _ in page.summaries)
+    return "\n".join(f"{_overview(group, page)}\n\nWhat to cite: `{sources(group).command}`.\n" for group in groups)
 
 
 def _overview(group: Sequence[Table], page: Page, along: str = "") -> str:
@@ -386,6 +389,11 @@ def limits(page: Page) -> list[str]:
         lines.append(f"With fewer than {MIN_PAIRS} seeds nothing is called equivalent; the fewest here are {fewest}.")
     if untuned := [t.task.name for t in page.tables if "train.learning_rate" not in t.config.selected]:
         lines.append(f"One learning rate for all encodings, tuned for none: {', '.join(dict.fromkeys(untuned))}.")
+    if long := [table.task.name for table in page.tables if len(table.rows) > figures.FEW_ROWS]:
+        lines.append(
+            f"Of tables with more than {figures.FEW_ROWS} rows the differences alone are drawn: "
+            f"{', '.join(dict.fromkeys(long))}."
+        )
     if page.unplanned:
         lines.append(f"Not planned by the suite: {shortened(page.unplanned)}.")
     return lines

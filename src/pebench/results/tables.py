@@ -107,9 +107,9 @@ class Row:
     def _at_sizes(self) -> dict[str, dict[int, float]]:
         """Every metric at another size than the trained one, as it is called in records, to seed to value."""
         found: dict[str, dict[int, float]] = {}
-        for record in self.records:
+        for record in self.finished:
             for name, value in record.metrics.items():
-                if "@" in name:
+                if "@" in name and math.isfinite(value):
                     found.setdefault(name, {})[record.config.seed] = value
         return found
 
@@ -149,6 +149,14 @@ class Trial:
     values: Mapping[str, Any]
     records: tuple[Record, ...]
     score: float | None
+
+
+def unlike(config: RunConfig, budgets: Mapping[str, Budget]) -> dict[str, Any]:
+    """Settings of a run that are not those of its tier's budget, but for what may differ between rows."""
+    budget = budgets.get(config.tier)
+    usual, free = _settings(budget) if budget else {}, _free(config)
+    settings = {name: value for name, value in _settings(config).items() if name not in free}
+    return {name: value for name, value in settings.items() if value != usual.get(name)}
 
 
 @dataclass(frozen=True)
@@ -251,19 +259,12 @@ class Table:
     @property
     def settings(self) -> dict[str, Any]:
         """Settings that are not those of the task's budget at this tier, under this protocol."""
-        return self._unlike(self.task.budgets_before.get(self.protocol, self.task.budgets))
+        return unlike(self.config, self.task.budgets_before.get(self.protocol, self.task.budgets))
 
     @property
     def settings_today(self) -> dict[str, Any]:
         """Settings that are not those of the task's budget as it is now: what a command has to say."""
-        return self._unlike(self.task.budgets)
-
-    def _unlike(self, budgets: Mapping[str, Budget]) -> dict[str, Any]:
-        """Settings that are not those of the tier's budget."""
-        budget = budgets.get(self.config.tier)
-        usual, free = _settings(budget) if budget else {}, _free(self.config)
-        settings = {name: value for name, value in _settings(self.config).items() if name not in free}
-        return {name: value for name, value in settings.items() if value != usual.get(name)}
+        return unlike(self.config, self.task.budgets)
 
     @property
     def grid(self) -> dict[str, list[Any]]:

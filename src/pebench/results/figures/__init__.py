@@ -52,14 +52,29 @@ class Picture:
 
 
 def stems(tables: Sequence["Table"]) -> list[str]:
-    """What the names of each table's files begin with: ``<task>-<tier>``, numbered where two would be the same."""
-    seen: Counter[str] = Counter()
-    found = []
+    """What the names of each table's files begin with: ``<task>-<tier>``.
+
+    Where several would be the same the settings follow in which these differ, and a number if that does not help.
+    """
+    several: dict[tuple[str, str], list[Table]] = {}
     for table in tables:
-        stem = re.sub(r"[^\w.-]+", "_", f"{table.task.name}-{table.config.tier}")
+        several.setdefault((table.task.name, table.config.tier), []).append(table)
+    seen, found = Counter[str](), []
+    for table in tables:
+        task, tier = table.task.name, table.config.tier
+        told = [f"{name.partition('.')[2]}-{value}" for name, value in _differing(table, several[task, tier]).items()]
+        stem = re.sub(r"[^\w.-]+", "_", "-".join([task, tier, *told]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
+
+
+def _differing(table: "Table", others: Sequence["Table"]) -> dict[str, Any]:
+    """The settings of a table in which others differ, itself among them."""
+    names = sorted({name for other in others for name in other.settings})
+    found = [other.config.values_of(names) for other in others]
+    differ = [name for name in names if any(values[name] != found[0][name] for values in found)]
+    return table.config.values_of(differ)
 
 
 def drawn(tables: Sequence["Table"]) -> list[bool]:

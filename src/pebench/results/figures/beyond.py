@@ -4,14 +4,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pebench.results.figures.curves import Curve, lines
-from pebench.results.figures.style import RULE, scale
+from pebench.results.figures.style import MUTED, scale
 from pebench.results.grids import factor, headline
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
 
 CAPTION = (
-    "The same test split at other sizes than the trained one (1x), without further training. Lines: mean over seeds "
-    "that finished; bands: from the lowest seed to the highest. Encodings that refuse other sizes are not shown."
+    "The same test split at other sizes than the trained one (1x, the dotted line), without further training. Lines: "
+    "mean over seeds that finished, at sizes that all of them have; bands: from the lowest seed to the highest. "
+    "Encodings that refuse other sizes are not shown."
 )
 
 
@@ -27,7 +28,7 @@ def draw(table: Table) -> Figure | None:
     sizes = sorted({size for curve in curves.values() for size, *_ in curve})
 
     def ticks(axes: Axes, most: int) -> None:
-        axes.axvline(1.0, color=RULE, zorder=0)
+        axes.axvline(1.0, color=MUTED, linestyle=":", zorder=0)
         axes.set_xticks(sizes, [f"{size:g}x" for size in sizes])
 
     return lines(curves, f"test {headline(table.task)}", "length or width, over the trained one", ticks)

@@ -120,7 +120,7 @@ def mark(encoding: str) -> Mark:
 
 
 def marks(labels: Iterable[str]) -> dict[str, Mark]:
-    """The marks of a table's rows: options of one encoding differ in how the marker is filled.
+    """The marks of a table's rows: options of one encoding differ in how the marker is filled, and in the line.
 
     Args:
         labels: Encodings with their options: ``concat (d_p=16)``.
@@ -129,7 +129,8 @@ def marks(labels: Iterable[str]) -> dict[str, Mark]:
     for label in labels:
         plain = mark(label.partition(" (")[0])
         others = sum(other.colour == plain.colour and other.marker == plain.marker for other in found.values())
-        found[label] = replace(plain, fill=FILLS[others % len(FILLS)])
+        line = LINES[(LINES.index(plain.line) + others) % len(LINES)]
+        found[label] = replace(plain, fill=FILLS[others % len(FILLS)], line=line)
     return found
 
 

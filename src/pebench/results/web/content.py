@@ -91,6 +91,8 @@ def content(page: Page) -> dict[str, Any]:
             {
                 "title": grids.series_title(series),
                 "pictures": _shown(page, figures.series_name(series)),
+                "gap": grids.series_gap(series),
+                "cite": _cite(series.ordered),
                 **_compared(series.ordered, page, series.setting),
             }
             for series in page.series
