@@ -27,6 +27,7 @@ from pebench.results.origin import command
 from pebench.results.page import Page
 from pebench.results.tables import build_tables
 from pebench.results.terminal import terminal
+from pebench.settings import override
 from pebench.suites import Suite
 from pebench.tasks import TASKS, configure
 
@@ -490,7 +491,8 @@ def test_an_overview_never_mixes_regimes_or_selections(changes: dict[str, Any]) 
     tasks = {"tasks": ["lm-grammar", "vit-digits"]}
     usual = results(**tasks)
     other = [replace(r, metrics=dict.fromkeys(r.metrics, 0.99)) for r in results(**(tasks | changes))]
-    assert overview(usual) in markdown([*usual, *other])
+    tables = overview(usual).partition("What to cite")[0]
+    assert tables in markdown([*usual, *other])
 
 
 def test_a_value_that_lacks_a_seed_has_no_score() -> None:
@@ -505,3 +507,19 @@ def test_two_records_of_one_selecting_run_are_refused_unless_equal() -> None:
     assert markdown([*records, records[0]]) == markdown(records)
     with pytest.raises(UserError, match="two different records"):
         markdown([*records, replace(records[0], metrics={"val/loss": 0.125})])
+
+
+def test_runs_with_values_that_are_no_longer_chosen_are_left_out_and_told() -> None:
+    today = tuned(encodings=["add"])
+    changed = [
+        replace(r, config=override(r.config, {RATE: 1e-1}), metrics=dict.fromkeys(r.metrics, 0.125))
+        for r in no_selecting(today)
+    ]
+    (table,) = build_tables([*changed, *today])
+    assert {r.config.train.learning_rate for r in table.records} == {BEST["add"]}
+    assert table.superseded == tuple(changed)
+    text = markdown([*changed, *today])
+    assert f"Left out: 2 runs of add with {RATE}=0.1, chosen when fewer runs had selected, and no longer." in text
+    assert main_grid(text) == main_grid(markdown(today))
+    with pytest.raises(UserError, match="no selecting run here tells that one of them was chosen"):
+        build_tables([*changed, *no_selecting(today)])

@@ -1,6 +1,7 @@
 """Where a table comes from: the commands that make it again, versions and devices, and what a reader must know."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
 from pebench.results.tables import Table
 from pebench.settings import assignments, literal
+from pebench.words import counted
 
 
 def command(table: Table) -> str:
@@ -138,6 +140,10 @@ def warnings(table: Table) -> list[str]:
         edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
         if edge:
             found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
+    kinds = Counter((r.config.label, *assignments(r.config.values_of(r.config.selected))) for r in table.superseded)
+    for (label, *values), count in kinds.items():
+        text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
+        found.append(f"Left out: {text}, chosen when fewer runs had selected, and no longer.")
     found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:

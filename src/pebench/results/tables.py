@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -167,6 +168,7 @@ class Table:
         task: Of the runs.
         rows: The encodings.
         trials: What settings were selected from, if any were.
+        superseded: Tested runs with values that were chosen once, when fewer had been tried, and are no longer.
         reference: Label of the row that the others are compared to.
         shared_machine: Whether its suite says that other work ran beside the runs.
     """
@@ -174,6 +176,7 @@ class Table:
     task: Task
     rows: tuple[Row, ...]
     trials: tuple[Trial, ...] = ()
+    superseded: tuple[Record, ...] = ()
     reference: str = REFERENCE_ENCODING
     shared_machine: bool = False
 
@@ -326,7 +329,7 @@ def build_tables(
     Raises:
         UserError: For an unknown task, two different records of one run, or rows that break their regime.
     """
-    tested: dict[tuple[Any, ...], dict[tuple[str, int], Record]] = {}
+    tested: dict[tuple[Any, ...], dict[str, dict[str, Record]]] = {}
     selecting: dict[tuple[Any, ...], dict[str, Record]] = {}
     kinds: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}  # the same for all seeds
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
@@ -336,12 +339,12 @@ def build_tables(
             kinds[kind] = _group(record), config.label
         group, name = kinds[kind]
         if config.stage == "select":
-            known = selecting.setdefault(group, {}).setdefault(config.key, record)
-            if known != record:
-                raise UserError(f"two different records of {config.directory}: delete one of them.")
-            continue
-        if tested.setdefault(group, {}).setdefault((name, config.seed), record) != record:
-            raise UserError(f"two different records of {name} seed {config.seed} on {config.task}: delete one of them.")
+            where, found = config.directory, selecting.setdefault(group, {})
+        else:
+            where = f"{name} seed {config.seed} on {config.task}"
+            found = tested.setdefault(group, {}).setdefault(name, {})
+        if found.setdefault(config.key, record) != record:
+            raise UserError(f"two different records of {where}: delete one of them.")
     tables = [_table(tested[key], _trials(selecting.get(key, {}).values()), reference) for key in sorted(tested)]
     for table in tables:
         if table.unmatched and not allow_unmatched:
@@ -376,16 +379,45 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     return tuple(sorted(trials, key=lambda trial: (natural(trial.label), [*map(sort_key, trial.values.values())])))
 
 
-def _table(runs: dict[tuple[str, int], Record], trials: tuple[Trial, ...], reference: str) -> Table:
-    seeds = sorted({seed for _, seed in runs})
-    task = find_task(next(iter(runs.values())).config.task)
-    rows = []
-    for name in sorted({name for name, _ in runs}, key=natural):
-        records = tuple(runs[name, seed] for seed in seeds if (name, seed) in runs)
+def _table(tested: Mapping[str, Mapping[str, Record]], trials: tuple[Trial, ...], reference: str) -> Table:
+    rows, superseded = [], list[Record]()
+    for name in sorted(tested, key=natural):
+        records, others = _chosen(list(tested[name].values()), [trial for trial in trials if trial.label == name])
+        task = find_task(records[0].config.task)
+        superseded += others
         failed = {r.config.seed: reason for r in records if (reason := _failure(r, task))}
         values = {s: r.metrics[f"test/{task.metric}"] for r in records if (s := r.config.seed) not in failed}
         rows.append(Row(name, records, values, failed, estimate(values.values()) if values else None))
-    return Table(task, _compare(rows, task.higher_is_better, reference), trials, reference)
+    return Table(task, _compare(rows, task.higher_is_better, reference), trials, tuple(superseded), reference)
+
+
+def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, ...], list[Record]]:
+    """The records of a row by seed, and those with values that are no longer chosen.
+
+    Raises:
+        UserError: If a row has several values, and nothing here tells which was chosen.
+    """
+    config = records[0].config
+    if len({record.config.kind for record in records}) == 1:
+        return tuple(records), []
+    values = [json.dumps(record.config.values_of(config.selected)) for record in records]
+    if len(set(values)) == 1:
+        seed = next((seed for seed, count in Counter(r.config.seed for r in records).items() if count > 1), None)
+        if seed is not None:
+            raise UserError(
+                f"two different records of {config.label} seed {seed} on {config.task}: delete one of them."
+            )
+        return tuple(records), []
+    sign = {"min": 1, "max": -1}[find_task(config.task).monitored(config.train.monitor)[1]]
+    scores = {json.dumps(trial.values): sign * trial.score for trial in trials if trial.score is not None}
+    best = min(scores, key=scores.__getitem__, default=None)
+    if best not in values:
+        raise UserError(
+            f"{config.label} on {config.task} was tested with several values of {', '.join(config.selected)}, and no "
+            "selecting run here tells that one of them was chosen. Add those runs, or delete records of the others."
+        )
+    told = list(zip(values, records, strict=True))
+    return tuple(r for value, r in told if value == best), [r for value, r in told if value != best]
 
 
 def _failure(record: Record, task: Task) -> str | None:

@@ -198,7 +198,8 @@ def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
     high = -(-sum(1 + label.count("\n") for label in labels) // columns)
     figure.set_figheight(figure.get_figheight() + 0.15 * high + 0.1)
     handles = [mark.handle(label, lines) for mark, label in zip(found.values(), labels, strict=True)]
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    length = 3.4 if lines else None  # for two periods of a broken line
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=length)
 
 
 def to_svg(figure: Figure) -> str:
