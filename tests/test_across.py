@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -110,6 +111,26 @@ def test_intervals_come_from_seeds_drawn_again_within_each_task() -> None:
         iqm.append(sum(sample[2:6]) / 4)
     low, high = np.quantile(iqm, [0.025, 0.975])
     assert standing(found, "rope").iqm[1:] == pytest.approx((low, high), abs=0.03)
+
+
+def test_no_resample_has_more_runs_of_one_task_than_of_another() -> None:
+    # always first on one task and last on the other: the middle half is half ones, unless tasks were mixed
+    found = summary(
+        runs("vit-digits", "add", [0.1, 0.2, 0.3, 0.2]), runs("vit-digits", "rope", [0.9] * 4),
+        runs("text-order", "add", [0.8, 0.7, 0.9, 0.7]), runs("text-order", "rope", [0.1] * 4),
+    )  # fmt: skip
+    assert standing(found, "rope").iqm == Interval(0.5, 0.5, 0.5)
+
+
+def test_intervals_of_few_seeds_are_as_narrow_as_the_page_says() -> None:
+    (told,) = [line for line in across_facts(summary(SMALL)) if "too narrow" in line]
+    draw, said = np.random.default_rng(0), re.search(r"hold (\d+) % of the time with three seeds, and (\d+) %", told)
+    assert said is not None
+    for n, percent in zip((3, 8), map(int, said.groups()), strict=True):
+        values = draw.normal(size=(4000, n))
+        means = np.take_along_axis(values[:, None], draw.integers(0, n, (4000, 400, n)), 2).mean(2)
+        low, high = np.quantile(means, [0.025, 0.975], axis=1)
+        assert np.mean((low < 0) & (high > 0)) == pytest.approx(percent / 100, abs=0.02)
 
 
 def test_seeds_are_drawn_for_all_encodings_together() -> None:
