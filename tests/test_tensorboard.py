@@ -1,5 +1,6 @@
 """TensorBoard over a real short suite, asked as a browser asks it: what it shows is what the records say."""
 
+import io
 import json
 import re
 import shutil
@@ -15,13 +16,19 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
 
 from pebench.bands import FOLDER, write_bands
 from pebench.cli import main
+from pebench.data import datamodule_of
+from pebench.effects import effects
 from pebench.events import FAILED
 from pebench.records import Record, read_records
-from pebench.runner import clear
+from pebench.results.figures.encoding import draw
+from pebench.runner import build, clear
 
 WHAT = ["--task", "vit-digits", "--pe", "add", "--pe", "learned", "--seeds", "2", "--tier", "smoke"]
 SETTINGS = ["--set", "train.max_steps=8", "--set", "train.evaluations=2"]
@@ -58,6 +65,10 @@ class Server:
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
+
+    def pixels(self, query: str) -> Image.Image:
+        with urllib.request.urlopen(f"{self.url}data/plugin/images/individualImage?{query}", timeout=30) as answer:
+            return Image.open(io.BytesIO(answer.read())).convert("RGB")
 
     def end(self, by: signal.Signals) -> str:
         self.process.send_signal(by)
@@ -177,8 +188,27 @@ def test_an_encoding_has_one_picture_and_one_for_each_seed_if_it_is_learnt(serve
     for run in tags:
         (picture,) = server.get("plugin/images/images", run=run, tag="encoding", sample=0)
         assert picture["step"] == records[run].metrics["best_step"]
-        with urllib.request.urlopen(f"{server.url}data/plugin/images/individualImage?{picture['query']}") as answer:
-            assert answer.read(8) == b"\x89PNG\r\n\x1a\n"
+        assert len(server.pixels(picture["query"]).getcolors(1 << 20)) > 50  # a blank one has a single colour
+
+
+def test_an_encoding_of_texts_is_drawn_with_its_similarity_by_distance(tmp_path):
+    words = ["run", "--task", "text-order", "--pe", "add", "--seeds", "1", "--tier", "smoke", *SETTINGS, *HOW]
+    assert main([*words, "--out", str(tmp_path)]) == 0
+    (record,) = read_records(tmp_path)
+    encoding = build(record.config, datamodule_of(record.config, None)).trunk.encoding
+    figure = draw(effects(encoding), "add", "nothing in it is trained")
+    assert any("distance" in axes.get_xlabel() for axes in figure.axes)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    server = Server(tmp_path)
+    try:
+        server.wait_for(1)
+        run = record.config.directory
+        (picture,) = server.get("plugin/images/images", run=run, tag="encoding", sample=0)
+        shown = np.asarray(server.pixels(picture["query"]))
+    finally:
+        server.end(signal.SIGINT)
+    assert np.array_equal(shown, np.asarray(canvas.buffer_rgba())[..., :3])
 
 
 TEXT = """(function text(node) {
