@@ -6,7 +6,7 @@ from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
-from pebench.results.stats import Estimate, estimate, verdict
+from pebench.results.stats import ALPHA, Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
 from pebench.settings import assignments
 from pebench.tasks import Task
@@ -364,13 +364,15 @@ def _plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str
 
 
 def p_text(p: float | None) -> str:
-    """A p-value with three digits; smaller ones are told alike.
+    """A p-value with three digits, or four if it would be that of the verdict; smaller ones are told alike.
 
     Example:
-        >>> p_text(0.0321), p_text(0.0004), p_text(None)
-        ('0.032', '<0.001', '–')
+        >>> p_text(0.0321), p_text(0.0496), p_text(0.0004), p_text(None)
+        ('0.032', '0.0496', '<0.001', '–')
     """
-    return NOTHING if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+    if p is None:
+        return NOTHING
+    return "<0.001" if p < 0.001 else f"{p:.4f}" if f"{p:.3f}" == f"{ALPHA:.3f}" else f"{p:.3f}"
 
 
 def _cell(value: Any, pattern: str = "{}") -> str:
