@@ -62,12 +62,13 @@ def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     """Caption and cells of each table, and what it is made of."""
     interval = "mean over seeds and half the width of its 95 % Student-t interval"
     compared = [(series_title(series), series.ordered, series.setting) for series in page.series]
-    compared += [(f"Overview ({group_title(group)})", group, "") for group, _ in page.summaries]
+    compared += [(group_title(group), group, "") for group, _ in page.summaries]
     for name, group, along in compared:
         lost = "; ".join(absence_counts([absence for table in group for absence in page.absences(table)]))
-        yield f"{name}: {interval}.{f' {lost}.' * bool(lost)}", side_by_side(group, page, along), group
+        head = name if along else f"Overview ({name})"
+        yield f"{head}: {interval}.{f' {lost}.' * bool(lost)}", side_by_side(group, page, along), group
         if grid := differences(group, page, along):
-            caption = f"{name}, differences to {page.reference}: {interval}, paired by seed"
+            caption = f"Differences to {page.reference} ({name}): {interval}, paired by seed"
             yield f"{caption}; words by tests corrected over each task's table.", grid, group
     for table in page.tables:
         caption = f"{title(table)}: {interval}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
