@@ -38,10 +38,9 @@ SYMBOLS = str.maketrans({
 def latex(page: Page) -> str:
     """The tables of a page: overviews, each task with its costs, figures across tasks; the first tells what is lost."""
     name = f"{page.suite.name}-" if page.suite else ""
-    untested = ", ".join(dict.fromkeys(absence.where for absence in page.without_table))
     grids = list(_grids(page))
-    if untested:
-        grids[0] = (f"{grids[0][0]} Nothing tested: {untested}.", *grids[0][1:])
+    if page.gap:
+        grids[0] = (f"{grids[0][0]} {page.gap}", *grids[0][1:])
     floats = [
         f"\\begin{{table}}\n\\centering\n\\caption{{{_text(caption)}}}\n\\label{{tab:pebench-{name}{number}}}\n"
         f"\\begin{{adjustbox}}{{max width=\\linewidth, max totalheight=0.85\\textheight}}\n"

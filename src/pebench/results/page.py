@@ -228,6 +228,12 @@ class Page:
         tested = [self._absence(kind, kind.label, seed) for kind in lost for seed in self.seeds]
         return [*tested, *self._failed(self.selecting), *self._untried(lost, self.selecting)]
 
+    @property
+    def gap(self) -> str:
+        """Of what nothing is tested, in words; empty if there is no such task or setting."""
+        lost = ", ".join(dict.fromkeys(absence.where for absence in self.without_table))
+        return f"Nothing tested: {lost}." if lost else ""
+
     @cached_property
     def untested(self) -> list[RunConfig]:
         """The kinds of run that the suite asked for, on tasks and at settings that nothing is tested on."""

@@ -370,8 +370,7 @@ def _absences(page: Page) -> str:
     for table in page.tables:
         if absent := absence_lines(page.absences(table), code="`"):
             parts.append(f"### {title(table)}\n\n{_bullets(absent)}")
-    if tasks := dict.fromkeys(absence.where for absence in page.without_table):
-        parts.append(f"Nothing tested: {', '.join(tasks)}.")
+    parts += [page.gap] if page.gap else []
     return "\n\n".join(parts) or complete(page)
 
 

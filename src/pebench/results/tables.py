@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -400,24 +399,25 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
     config = records[0].config
     if len({record.config.kind for record in records}) == 1:
         return tuple(records), []
-    values = [json.dumps(record.config.values_of(config.selected)) for record in records]
-    if len(set(values)) == 1:
-        seed = next((seed for seed, count in Counter(r.config.seed for r in records).items() if count > 1), None)
-        if seed is not None:
-            raise UserError(
-                f"two different records of {config.label} seed {seed} on {config.task}: delete one of them."
-            )
-        return tuple(records), []
-    sign = {"min": 1, "max": -1}[find_task(config.task).monitored(config.train.monitor)[1]]
-    scores = {json.dumps(trial.values): sign * trial.score for trial in trials if trial.score is not None}
-    best = min(scores, key=scores.__getitem__, default=None)
-    if best not in values:
+    by_value: dict[str, list[Record]] = {}
+    for record in records:
+        by_value.setdefault(json.dumps(record.config.values_of(config.selected)), []).append(record)
+    best: str | None = next(iter(by_value))
+    if len(by_value) > 1:
+        sign = {"min": 1, "max": -1}[find_task(config.task).monitored(config.train.monitor)[1]]
+        scores = {json.dumps(trial.values): sign * trial.score for trial in trials if trial.score is not None}
+        best = min(scores, key=scores.__getitem__, default=None)
+    if best not in by_value:
         raise UserError(
             f"{config.label} on {config.task} was tested with several values of {', '.join(config.selected)}, and no "
             "selecting run here tells that one of them was chosen. Add those runs, or delete records of the others."
         )
-    told = list(zip(values, records, strict=True))
-    return tuple(r for value, r in told if value == best), [r for value, r in told if value != best]
+    chosen = by_value.pop(best)
+    for one, other in itertools.pairwise(chosen):  # by seed
+        if one.config.seed == other.config.seed:
+            where = f"{config.label} seed {one.config.seed} on {config.task}"
+            raise UserError(f"two different records of {where}: delete one of them.")
+    return tuple(chosen), list(itertools.chain(*by_value.values()))
 
 
 def _failure(record: Record, task: Task) -> str | None:

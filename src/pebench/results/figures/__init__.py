@@ -59,22 +59,23 @@ def stems(tables: Sequence["Table"]) -> list[str]:
     several: dict[tuple[str, str], list[Table]] = {}
     for table in tables:
         several.setdefault((table.task.name, table.config.tier), []).append(table)
+    differing = {kind: _differing(alike) for kind, alike in several.items()}
     seen, found = Counter[str](), []
     for table in tables:
         task, tier = table.task.name, table.config.tier
-        told = [f"{name.partition('.')[2]}-{value}" for name, value in _differing(table, several[task, tier]).items()]
+        differ = table.config.values_of(differing[task, tier])
+        told = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
         stem = re.sub(r"[^\w.-]+", "_", "-".join([task, tier, *told]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
 
 
-def _differing(table: "Table", others: Sequence["Table"]) -> dict[str, Any]:
-    """The settings of a table in which others differ, itself among them."""
-    names = sorted({name for other in others for name in other.settings})
-    found = [other.config.values_of(names) for other in others]
-    differ = [name for name in names if any(values[name] != found[0][name] for values in found)]
-    return table.config.values_of(differ)
+def _differing(tables: Sequence["Table"]) -> list[str]:
+    """The settings in which tables differ."""
+    names = sorted({name for table in tables for name in table.settings})
+    found = [table.config.values_of(names) for table in tables]
+    return [name for name in names if any(values[name] != found[0][name] for values in found)]
 
 
 def drawn(tables: Sequence["Table"]) -> list[bool]:

@@ -102,7 +102,7 @@ def content(page: Page) -> dict[str, Any]:
         "gates_text": report.GATES,
         "gates": [prose(line) for line in report.gate_lines(page)],
         "suite_command": page.suite.command if page.suite else None,
-        "lost": [absence.where for absence in page.without_table],
+        "gap": page.gap,
         "complete": report.complete(page),
         "limits": [prose(line) for line in report.limits(page)],
         "notes": _bullets(report.notes(page)),
