@@ -281,11 +281,12 @@ def test_multiply_is_the_product_with_the_sinusoid(positions):
 
 
 @both_golden
-def test_gated_add_opens_with_its_gate(positions):
-    encoding, content = encode("gated-add", (9,) * len(positions[0]), width=12, heads=3, ratio=0.5), noise(2, 5, 12)
-    own = torch.tensor([wave(p, 12, 10000.0, 0.5) for p in positions])
-    for gate, factor in ((0.0, 1.0), (math.log(3), 1.5), (-100.0, 0.0)):
-        nn.init.constant_(encoding.gate, gate / math.sqrt(12))
+@pytest.mark.parametrize(("options", "pace"), [({}, math.sqrt(12)), ({"pace": 1.0}, 1.0)])
+def test_gated_add_opens_with_its_gate(positions, options, pace):
+    encoding = encode("gated-add", (9,) * len(positions[0]), width=12, heads=3, ratio=0.5, **options)
+    content, own = noise(2, 5, 12), torch.tensor([wave(p, 12, 10000.0, 0.5) for p in positions])
+    for gate, factor in ((0.0, 1.0), (math.log(3), 1.5), (-200.0, 0.0)):
+        nn.init.constant_(encoding.gate, gate / pace)
         assert_same(encoding.embed(content, encoding.prepare(torch.tensor(positions))), content + factor * own, 1e-6)
 
 

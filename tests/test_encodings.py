@@ -21,7 +21,7 @@ COMPOSED = [
     "t5-bias(num_buckets=8,max_distance=16)", "concat(table='learned')", "concat-wide(table='learned')",
     "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')", "concat-proj(start='identity')",
     "concat-qk(table='learned')",
-    "gated-add(table='learned')",
+    "gated-add(table='learned')", "gated-add(pace=1.0)",
 ]  # fmt: skip
 """Encodings made of others, and options that change what an encoding is."""
 

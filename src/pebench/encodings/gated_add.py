@@ -10,27 +10,29 @@ from pebench.registry import register
 
 @register("gated-add")
 class GatedAddEncoding(TableEncoding):
-    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(sqrt(D) g) p.
+    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(pace g) p.
 
     Args:
         spec: The model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the position's vectors relative to the content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+        pace: How many times as fast as a parameter the gate's logit moves under Adam; ``None`` takes sqrt(D), as
+            tables move.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P.
+        ValueError: If ``d_model`` is not a multiple of 2P, or ``pace`` is not positive.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate.
 
     Differs from the paper:
         1. The factor 2: the gate is half open at first, and this way it starts as ``add`` does.
-        2. The factor sqrt(D), as tables have it: Adam moves a parameter by the learning rate, and a thousand such
-           steps of 1e-3 would leave a gate without it nearly as it is.
+        2. The factor ``pace``, unless it is 1: Adam moves a parameter by the learning rate, and a thousand such steps
+           of 1e-3 move a gate without it by one at most.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -44,9 +46,18 @@ class GatedAddEncoding(TableEncoding):
     size = "1"
 
     def __init__(
-        self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0, table: str = "sinusoid"
+        self,
+        spec: EncodingSpec,
+        *,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        table: str = "sinusoid",
+        pace: float | None = None,
     ) -> None:
+        if pace is not None and not pace > 0:
+            raise ValueError(f"pace of encoding {self.name!r} must be positive, got {pace}")
         super().__init__(spec)
+        self.pace = spec.d_model**0.5 if pace is None else pace
         self.tell(table, spec.d_model, base, ratio, "d_model")
         self.gate = nn.Parameter(torch.empty(()))
         self.reset_parameters()
@@ -57,4 +68,4 @@ class GatedAddEncoding(TableEncoding):
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus what the gate lets through."""
-        return x + (2 * (self.spec.d_model**0.5 * self.gate).sigmoid() * state).to(x.dtype)
+        return x + (2 * (self.pace * self.gate).sigmoid() * state).to(x.dtype)
