@@ -18,12 +18,14 @@ import pytest
 
 from pebench.cli import main
 from pebench.config import PROTOCOL_VERSION, RunConfig
+from pebench.costs import cost
 from pebench.inspection import compare
 from pebench.leases import Holder, claim
 from pebench.planning import note_plan, states
 from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
 from pebench.results.page import Page
 from pebench.results.report import markdown
+from pebench.suites import load_suite
 from pebench.tasks import TASKS, configure
 
 DATASET = {"fingerprint": "0123456789abcdef" * 4, "sizes": {"train": 3}, "padding": None}
@@ -504,6 +506,26 @@ def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path,
     assert {(r.config.stage, r.config.train.learning_rate, r.config.seed) for r in found} == {
         ("test", 1e-2, 0), ("test", 1e-2, 1), ("select", 1e-2, 1_000_000), ("select", 1e-3, 1_000_000),
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("regime", ["parameters", "FLOPs"])
+def test_a_suite_takes_over_the_runs_in_which_its_regime_changes_nothing(regime: str, tmp_path: Path, ask: Ask) -> None:
+    suite = "from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], %s, 1, 'smoke', regime=%r)\n"
+    (tmp_path / "mine.py").write_text(suite % (["add", "learned", "concat-qk"], regime))
+    path = collected([run("add", 0), run("learned", 0), run("concat-qk", 0)], tmp_path / "all.jsonl")
+    answer = ask("merge", path, "--out", tmp_path / "runs", "--suite", tmp_path / "mine.py")
+    assert answer.code == 0
+    found = {record.config.encoding: record for record in read_records(tmp_path / "runs")}
+    assert {*found} == ({"add"} if regime == "parameters" else {"add", "learned"})  # a table is added without products
+    assert found["add"].config.regime == regime
+    assert found["add"].metrics == run("add", 0).metrics
+    assert found["add"].matched_flops == (None if regime == "parameters" else cost(run("add", 0).config).flops)
+    kinds = load_suite(str(tmp_path / "mine.py")).kinds()
+    assert states([kind.with_seed(0) for kind in kinds], tmp_path / "runs") == [
+        "done",
+        "to do" if regime == "parameters" else "done",
+        "to do",
+    ]
 
 
 def test_what_a_folder_holds_is_kept_and_completed(tmp_path: Path, ask: Ask) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from pebench.garbage import no_search_for_garbage
 from pebench.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pebench.records import Record
 
 
@@ -117,6 +120,7 @@ def merge_command(options: argparse.Namespace) -> int:
         )
     if options.suite:
         plan = Plan(suite := load_suite(options.suite), suite.kinds())
+        records, _ = merge([records, _equal_already(records, suite.regime)])
         found = {record.config.key: record for record in records}
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
         records = [record for record in records if record.config.key in wanted]
@@ -139,6 +143,16 @@ def merge_command(options: argparse.Namespace) -> int:
         )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0
+
+
+def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
+    """Runs at equal width as runs of another regime; where matching changes nothing in the model they are the same."""
+    from pebench.costs import cost
+
+    if regime == "width":
+        return []
+    renamed = [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
+    return [replace(r, matched_flops=cost(r.config).flops) for r in renamed] if regime == "FLOPs" else renamed
 
 
 def _outcome(record: "Record", other: "Record") -> str:
