@@ -26,11 +26,12 @@ SUITE = Suite(
         "none, which sees no order."
     ),
     decision=(
-        "An encoding was short of training where its mean at 4,800 steps is 95 % or more; where it stays below, what "
-        "it cannot learn in one layer is a finding of its own, and the gate does not hold for it."
+        "An encoding was short of training where its mean at 4,800 steps is 95 % or more; where it stays below, that "
+        "one layer does not learn it at this rate is a finding of its own, and the gate does not hold for it. One rate "
+        "and three seeds cannot tell what can be learned from what cannot."
     ),
     remarks=(
         "add-qk came into being, and into this, at 21:05, when its runs with 1,200 steps were known; what is expected "
-        "of it was added then.",
+        "of it was added then. The words on one rate came at 02:58 of the next day, before any run with 4,800 steps.",
     ),
 )  # fmt: skip

@@ -35,7 +35,9 @@ SUITE = Suite(
         "that at a ratio of 1 the last of four blocks is told four times as loudly as by add, and at 0.25 as loudly, "
         "and the first a quarter as loudly. Rope is more than a sinusoid at its own site where it "
         "differs from add-qk; that comparison has more parameters on the side of add-qk (9 % on WikiText-2, 16 % on "
-        "CIFAR-10). What `core` and `fusion` found of the others was known when this was declared. Where a row's best "
-        "rate is at the edge of its grid, the grid goes on for all rows of that task."
+        "CIFAR-10). That add-every-layer tells values too, has no matrices of its own and adds up, while add-qk does "
+        "none of this, is not taken apart; nor are every layer and queries and keys, as no row tells those of one "
+        "layer alone. What `core` and `fusion` found of the others was known when this was declared. Where a row's "
+        "best rate is at the edge of its grid, the grid goes on for all rows of that task."
     ),
 )  # fmt: skip
