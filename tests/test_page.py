@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_1samp
 
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
@@ -23,10 +24,10 @@ from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
 from pebench.results.grids import differences, pairs, side_by_side
 from pebench.results.latex import latex
-from pebench.results.page import Page
+from pebench.results.page import Change, Page
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
-from pebench.results.stats import equivalence, holm, paired_difference
+from pebench.results.stats import Difference, Estimate, equivalence, holm, paired_difference
 from pebench.results.web import html
 from pebench.suites import Suite
 from pebench.tasks import configure
@@ -489,6 +490,55 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     axes = along.draw(series).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
+
+
+def test_a_page_tells_how_differences_change_along_a_setting() -> None:
+    gaps = {("none", 1): [3.0, 5.0, 4.0], ("none", 4): [1.0, 2.0, 3.0], ("rope", 1): [-1.0, -2.0, -1.5]}
+    gaps[("rope", 4)] = [-3.0, -5.0, -4.0]  # changes: -2, -3, -1 and -2, -3, -2.5
+    records = [
+        run("vit-digits", encoding, seed, 0.5 + gaps.get((encoding, layers), [0.0] * 3)[seed] / 100, **settings)
+        for layers, settings in ((1, {}), (4, {"model.num_layers": 4}))
+        for encoding in ("add", "none", "rope")
+        for seed in range(3)
+    ]
+    suite = replace(DEPTHS, encodings=["add", "none", "rope"], seeds=3, contrasts=[("none", "rope"), ("rope", "add")])
+    made = page(records, suite)
+    ((none, rope, apart),) = [made.changes(series) for series in made.series]
+    assert [(change.first, change.second) for change in (none, rope, apart)] == [
+        ("none", "add"), ("rope", "add"), ("none", "rope"),
+    ]  # fmt: skip
+    assert [end.mean for end in none.ends] == pytest.approx([0.04, 0.02])
+    assert none.difference.mean == pytest.approx(-0.02)
+    assert none.difference.half_width == pytest.approx(0.01 * 4.302653 / 3**0.5)  # s = 0.01
+    p = {change: ttest_1samp(values, 0).pvalue for change, values in ((none, [2, 3, 1]), (rope, [2, 3, 2.5]))}
+    assert rope.p_adjusted == pytest.approx(3 * p[rope])
+    assert none.p_adjusted == pytest.approx(2 * p[none])
+    assert (none.verdict, rope.verdict, apart.verdict) == (
+        "not separable at 3 seeds",
+        "wider",
+        "not separable at 3 seeds",
+    )
+    for write in (markdown, html, latex):
+        assert "none - add" in write(made)
+    assert "-2.00 ± 2.48 |   3 | not separable at 3 seeds" in markdown(made)
+    (told,) = json.loads(to_json(made))["series"]
+    assert (told["setting"], told["values"]) == ("model.num_layers", [1, 4])
+    assert [(row["first"], row["verdict"]) for row in told["changes"]] == [
+        ("none", none.verdict), ("rope", "wider"), ("none", apart.verdict),
+    ]  # fmt: skip
+
+
+def test_a_difference_that_shrinks_is_narrower_whichever_way_it_points() -> None:
+    ends = [Estimate(mean, 0.1, 8) for mean in (-9.0, -7.0, 6.0)]
+    for (before, after), word in {(0, 1): "narrower", (1, 0): "wider", (1, 2): "narrower", (2, 0): "wider"}.items():
+        difference = Difference(ends[after].mean - ends[before].mean, 0.1, 8, 0.001)
+        assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict == word
+
+
+def test_a_row_that_one_end_lacks_has_no_change() -> None:
+    records = [r for r in by_depth() if (r.config.encoding, r.config.model.num_layers) != ("rope", 4)]
+    made = page(records, DEPTHS)
+    assert [change.first for series in made.series for change in made.changes(series)] == ["concat"]
 
 
 def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:

@@ -12,7 +12,7 @@ from pebench.config import RunConfig
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.origin import command, provenance, warnings
-from pebench.results.page import Contrast, Page
+from pebench.results.page import Contrast, Page, Series
 from pebench.results.tables import Table, Trial, unlike
 from pebench.suites import Suite
 from pebench.tasks import find_task
@@ -97,6 +97,22 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "first": contrast.first, "second": contrast.second, **vars(contrast.difference),
         "p_adjusted": contrast.p_adjusted, "verdict": contrast.verdict, "margin": small and small.margin,
         "p_equivalent": small and small.p_adjusted, "equivalent": small and small.holds,
+    }  # fmt: skip
+
+
+def _series(page: Page, series: Series) -> dict[str, Any]:
+    """How differences change along a setting, as raw numbers."""
+    return {
+        "task": series.first.task.name,
+        "setting": series.setting,
+        "values": list(series.tables),
+        "changes": [
+            {
+                "first": change.first, "second": change.second, "ends": [vars(end) for end in change.ends],
+                **vars(change.difference), "p_adjusted": change.p_adjusted, "verdict": change.verdict,
+            }
+            for change in page.changes(series)
+        ],
     }  # fmt: skip
 
 
@@ -204,5 +220,10 @@ def to_json(page: Page) -> str:
         {"rule": gate.rule, "table": page.tables.index(gate.table), "holds": gate.holds, "found": gate.found}
         for gate in gates(page)
     ]
-    values = head | {"tables": tables, "across": across, "gates": checked}
+    values = head | {
+        "tables": tables,
+        "series": [_series(page, one) for one in page.series],
+        "across": across,
+        "gates": checked,
+    }
     return orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()

@@ -6,7 +6,7 @@ from typing import Any
 
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
-from pebench.results.stats import ALPHA, Estimate, estimate, verdict
+from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
 from pebench.settings import assignments
 from pebench.tasks import Task
@@ -15,9 +15,6 @@ from pebench.words import natural, si_text
 NOTHING = "–"
 WORDS = ("Encoding", "Contrast", "Verdict")
 """Columns of words, which stand to the left; numbers stand to the right."""
-
-BETTER_OR_WORSE = ("better", "worse")
-"""The verdicts that a short cell says."""
 
 SIZE = re.compile(r"[0-9.]+x")
 """Of a test split that is not of the trained size: ``2x``."""
@@ -126,6 +123,24 @@ def series_gap(series: Series) -> str:
     """The values of the setting that nothing is tested with, in words; empty if there are none."""
     values = ", ".join(map(str, series.untested))
     return f"Nothing tested yet with {series.setting} {values}." if values else ""
+
+
+def changes(series: Series, page: Page) -> Grid:
+    """How differences change from the first value of the setting to the last; empty where none is known at both."""
+    task, found = series.first.task, page.changes(series)
+    if not found:
+        return {}
+    ends, unit = (series.ordered[0], series.ordered[-1]), f"{difference_unit(task)} {_arrow(task)}"
+    grid = {"Contrast": [f"{change.first} - {change.second}" for change in found]}
+    for place, table in enumerate(ends):
+        head = f"{_column(table, series.setting)}\n{unit}"
+        grid[head] = [_interval(change.ends[place], task, sign="+") for change in found]
+    return grid | {
+        "change": [_interval(change.difference, task, sign="+") for change in found],
+        "n": [str(change.difference.n) for change in found],
+        "Verdict": [change.verdict for change in found],
+        "p": [p_text(change.p_adjusted) for change in found],
+    }
 
 
 def costs(table: Table) -> Grid:

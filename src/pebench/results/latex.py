@@ -9,6 +9,7 @@ from pebench.results.grids import (
     WORDS,
     Grid,
     beyond,
+    changes,
     contrasts,
     costs,
     differences,
@@ -29,6 +30,7 @@ SPECIAL = str.maketrans({
     **{c: f"\\{c}" for c in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "\\": r"\textbackslash{}", "<": r"\textless{}", ">": r"\textgreater{}",
 })  # fmt: skip
+INTERVAL = "mean over seeds and half the width of its 95 % Student-t interval"
 SYMBOLS = str.maketrans({
     "±": r"$\pm$", "Δ": r"$\Delta$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "†": r"$^\dagger$", "–": "--",
 })  # fmt: skip
@@ -59,30 +61,39 @@ def _sources(tables: Sequence[Table]) -> str:
 
 def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     """Caption and cells of each table, and what it is made of."""
-    interval = "mean over seeds and half the width of its 95 % Student-t interval"
     compared = [(series_title(series), series.ordered, series.setting) for series in page.series]
     compared += [(group_title(group), group, "") for group, _ in page.summaries]
     for name, group, along in compared:
         lost = "; ".join(absence_counts([absence for table in group for absence in page.absences(table)]))
         head = name if along else f"Overview ({name})"
-        yield f"{head}: {interval}.{f' {lost}.' * bool(lost)}", side_by_side(group, page, along), group
+        yield f"{head}: {INTERVAL}.{f' {lost}.' * bool(lost)}", side_by_side(group, page, along), group
         if grid := differences(group, page, along):
-            caption = f"Differences to {page.reference} ({name}): {interval}, paired by seed"
+            caption = f"Differences to {page.reference} ({name}): {INTERVAL}, paired by seed"
             yield f"{caption}; words by tests corrected over each task's table.", grid, group
+    yield from _changes(page)
     for table in page.tables:
-        caption = f"{title(table)}: {interval}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
+        caption = f"{title(table)}: {INTERVAL}; difference paired by seed; verdict at 5 % and p, Holm-adjusted."
         absent = [f"{line}." for line in absence_lines(page.absences(table))]
         yield " ".join([caption, *warnings(table), *absent]), results(table, page), [table]
         if grid := contrasts(table, page):
-            yield f"{title(table)}: declared contrasts, {interval}, paired by seed; p Holm-adjusted.", grid, [table]
+            yield f"{title(table)}: declared contrasts, {INTERVAL}, paired by seed; p Holm-adjusted.", grid, [table]
         if grid := pairs(table):
-            yield f"{title(table)}: the row minus the column, {interval}, paired by seed; Holm over all.", grid, [table]
+            yield f"{title(table)}: the row minus the column, {INTERVAL}, paired by seed; Holm over all.", grid, [table]
         if grid := beyond(table):
-            yield f"{title(table)}: the test split at other sizes, without further training; {interval}.", grid, [table]
+            yield f"{title(table)}: the test split at other sizes, without further training; {INTERVAL}.", grid, [table]
         yield f"{title(table)}: costs.", {"Encoding": [row.label for row in table.rows]} | costs(table), [table]
     for group, summary in page.summaries:
         if summary:
             yield f"Across tasks ({group_title(group)}): {_how(summary)}", standings(summary), group
+
+
+def _changes(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
+    for series in page.series:
+        if grid := changes(series, page):
+            caption = (
+                f"{series_title(series)}: how far apart two rows are at both ends, and how that changes; {INTERVAL}"
+            )
+            yield f"{caption}, paired by seed; p Holm-adjusted.", grid, series.ordered
 
 
 def _how(summary: Summary) -> str:

@@ -11,7 +11,17 @@ from pebench.errors import UserError, unknown_name
 from pebench.records import Record
 from pebench.results.absences import Absence, absence_counts, absence_lines, where
 from pebench.results.across import Summary, comparable, summarise
-from pebench.results.stats import ALPHA, Difference, equivalence, holm, paired_difference, verdict
+from pebench.results.stats import (
+    ALPHA,
+    BETTER_OR_WORSE,
+    Difference,
+    Estimate,
+    equivalence,
+    estimate,
+    holm,
+    paired_difference,
+    verdict,
+)
 from pebench.results.tables import Table, build_tables, sort_key
 from pebench.settings import assignments
 from pebench.suites import Suite
@@ -61,6 +71,32 @@ class Contrast:
 
 
 @dataclass(frozen=True)
+class Change:
+    """How the difference of two rows changes along a setting, from its first value to its last.
+
+    Args:
+        first: Label of one.
+        second: Label of what is subtracted.
+        ends: Their difference at the first value and at the last, at equal seeds.
+        difference: The latter minus the former, at the seeds that both have.
+        p_adjusted: Of the paired t-test of the change, after Holm's correction over the comparisons of the series.
+    """
+
+    first: str
+    second: str
+    ends: tuple[Estimate, ...]
+    difference: Difference
+    p_adjusted: float | None
+
+    @property
+    def verdict(self) -> str:
+        """What may be said: ``narrower``, ``wider``, or as in `stats.verdict`."""
+        before, after = self.ends
+        told = verdict(self.difference, self.p_adjusted, higher_is_better=True)
+        return told if told not in BETTER_OR_WORSE else "narrower" if abs(after.mean) < abs(before.mean) else "wider"
+
+
+@dataclass(frozen=True)
 class Series:
     """Tables of one task that differ in one setting.
 
@@ -88,6 +124,16 @@ class Series:
     def labels(self) -> list[str]:
         """Every encoding of the tables."""
         return sorted({row.label for table in self.tables.values() for row in table.rows}, key=natural)
+
+    def apart(self, first: str, second: str) -> list[dict[int, float]]:
+        """By seed, how far apart two rows are at the first value and at the last; empty where either is missing."""
+        ends = self.ordered[0], self.ordered[-1]
+        rows = [(table.row(first), table.row(second)) for table in ends]
+        return [
+            {seed: one.values[seed] - other.values[seed] for seed in sorted(one.values.keys() & other.values.keys())}
+            for one, other in rows
+            if one and other
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +360,18 @@ class Page:
             if len(tables) > 1
         ]
 
+    def changes(self, series: Series) -> list[Change]:
+        """How the differences to the reference, and the contrasts that the suite declared, change along a setting."""
+        pairs = [(label, self.reference) for label in series.labels if label != self.reference]
+        pairs += self.suite.contrasts if self.suite else []
+        found = []
+        for first, second in dict.fromkeys(pairs):
+            apart = series.apart(first, second)
+            if len(apart) == 2 and (change := paired_difference(apart[1], apart[0])):
+                found.append((first, second, tuple(estimate(end.values()) for end in apart), change))
+        adjusted = holm([change.p_value for *_, change in found])
+        return [Change(*parts, p) for parts, p in zip(found, adjusted, strict=True)]
+
     @cached_property
     def summaries(self) -> list[tuple[list[Table], Summary | None]]:
         """Groups of tables that compare, each with what may be said across them."""
@@ -332,12 +390,12 @@ class Page:
                 words.setdefault(kind, {}).setdefault(self._where(table), []).append(row.label)
                 if row.label in equivalent and equivalent[row.label].holds:
                     words.setdefault("equivalent", {}).setdefault(self._where(table), []).append(row.label)
-        kinds = ("better", "worse", "not separable", "no test")
+        kinds = (*BETTER_OR_WORSE, "not separable", "no test")
         total = sum(len(names) for kind in kinds for names in words.get(kind, {}).values())
         if not total:
             return f"Nothing is compared: no other encoding shares a finished seed with {self.reference}."
         parts = [
-            _counted("not tested" if kind == "no test" else kind, words[kind], kind in ("better", "worse"))
+            _counted("not tested" if kind == "no test" else kind, words[kind], kind in BETTER_OR_WORSE)
             for kind in kinds
             if kind in words
         ]

@@ -16,6 +16,9 @@ ALPHA = 0.05
 MIN_PAIRS = 8
 """Fewer pairs claim no equivalence, whatever they look like: their standard deviation is hardly known."""
 
+BETTER_OR_WORSE = ("better", "worse")
+"""The verdicts that call a difference one."""
+
 
 @dataclass(frozen=True)
 class Estimate:

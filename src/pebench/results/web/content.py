@@ -87,10 +87,12 @@ def content(page: Page) -> dict[str, Any]:
             for group, _ in page.summaries
         ],
         "differences_text": prose(report.differences_text(page)),
+        "changes_text": report.CHANGES,
         "series": [
             {
                 "title": grids.series_title(series),
                 "pictures": _shown(page, figures.series_name(series)),
+                "changes": columns(grids.changes(series, page)),
                 "gap": grids.series_gap(series),
                 "cite": _cite(series.ordered),
                 **_compared(series.ordered, page, series.setting),
