@@ -150,8 +150,8 @@ def warnings(table: Table) -> list[str]:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
     for row in table.rows:
         if row.difference and (seeds := table.fragile.get(row.label)):
-            of = f"{seeds} of its {row.difference.n} seeds"
-            found.append(f"{row.label} would not be called {row.verdict} without any one of {of}.")
+            of = f"for {seeds} of the {row.difference.n} that one could leave out"
+            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict}.")
     reference = table.row(table.reference)
     if reference is None or not reference.values:
         found.append(f"No run of {table.reference} finished: there are no differences to it.")
