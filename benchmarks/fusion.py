@@ -54,7 +54,8 @@ SUITE = Suite(
     remarks=(
         "concat-proj is of the same function class as add-proj at the same size but for content's matrix, so that a "
         "difference between them, or of it to add, is one of optimisation: content passes a random matrix there, "
-        "behind which a random table of 96 channels fills 47 of them evenly instead of 92. This was seen when its "
+        "behind which a random table of 96 channels is as if spread evenly over 47 of them, not 92 (participation "
+        "ratio of its covariance). This was seen when its "
         "selecting runs on WikiText-2 were known, which are behind add-proj's. The row of start=identity, which "
         "begins as add-proj does, was added then: if it is level with add-proj where concat-proj is not, it is the "
         "start that differs.",
