@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import orjson  # json would take half the time of a report of very many runs
 
@@ -120,7 +121,7 @@ def write_record(record: Record, out: Path) -> Path:
     path = folder / (FILE_NAME if record.ok else FAILURE)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    temporary = path.with_name(f".record-{os.getpid()}")
+    temporary = path.with_name(f".record-{uuid4().hex}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -289,7 +290,7 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     """
     if not path.parent.is_dir():
         raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}-{uuid4().hex}")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
     try:
         with temporary.open("wb") as file, no_search_for_garbage():
