@@ -14,6 +14,8 @@ import pytest
 from pebench import leases
 from pebench.leases import FRESH_S, Holder, claim, holder_of
 
+HERE = {name: value for name, value in asdict(leases._myself()).items() if name in ("host", "boot", "pids")}
+
 
 def dead_process() -> int:
     process = multiprocessing.get_context("spawn").Process(target=int)
@@ -83,7 +85,7 @@ def test_progress_can_be_read_by_others(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_the_run_of_a_dead_process_can_be_taken_over(tmp_path: Path) -> None:
-    write(tmp_path, host=leases.platform.node(), pid=dead_process())
+    write(tmp_path, **HERE, pid=dead_process())
     assert holder_of(tmp_path) is None
     with claim(tmp_path) as lease:
         assert lease is not None
@@ -92,7 +94,7 @@ def test_the_run_of_a_dead_process_can_be_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_another_process_with_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
-    write(tmp_path, host=leases.platform.node(), pid=os.getpid(), born=1)
+    write(tmp_path, **HERE, pid=os.getpid(), born=1)
     assert not held(tmp_path)
 
 
@@ -102,6 +104,25 @@ def test_another_machines_lease_counts_while_it_is_fresh(tmp_path: Path) -> None
     assert held(tmp_path)
     age(path, FRESH_S + 60)
     assert not held(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "other", [{"boot": "of another machine"}, {"pids": "of a container"}, {"boot": "", "pids": ""}]
+)
+def test_a_process_that_cannot_be_seen_from_here_is_not_taken_for_dead(other: dict[str, str], tmp_path: Path) -> None:
+    """Neither that of another machine of our name, nor of another container, nor one whose pebench says less."""
+    if other.items() <= HERE.items():
+        pytest.skip("this system tells no more of a process than an older pebench wrote")
+    path = write(tmp_path, **HERE | other, pid=dead_process())
+    assert held(tmp_path)
+    age(path, FRESH_S + 60)
+    assert not held(tmp_path)
+
+
+def test_the_lease_of_an_older_pebench_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "lease-0.json"
+    path.write_text('{"host": "elsewhere", "pid": 1, "born": 1, "since": 5.0, "step": 7, "metrics": {}}')
+    assert holder_of(tmp_path) == Holder("elsewhere", 1, 1, 5.0, 7)
 
 
 def test_a_lease_that_cannot_be_read_counts_while_it_is_fresh(tmp_path: Path) -> None:
@@ -130,6 +151,18 @@ def test_who_was_too_slow_withdraws(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with claim(tmp_path) as lease:
         assert lease is None
     assert [path.name for path in tmp_path.iterdir()] == ["lease-4.json"]
+
+
+def test_two_processes_of_one_number_write_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create, written = leases._create, set[Path]()
+
+    def note(temporary: Path, path: Path) -> None:
+        written.add(temporary)
+        create(temporary, path)
+
+    monkeypatch.setattr(leases, "_create", note)
+    assert [held(tmp_path), held(tmp_path)] == [False, False]
+    assert len(written) == 2
 
 
 def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,9 @@
 
 A lease is a file in the run's folder, ``lease-<n>.json``; the highest n counts. It can only be created
 once, so of many processes that want the run one gets it. A lease whose process is gone may be followed by
-the next n: a dead process is known at once on its own machine, and elsewhere by the age of the file,
-which a living one renews. No file locks: on several network file systems they do nothing.
+the next n: a dead process is known at once where its number means something, on its own machine and in
+its own container, and elsewhere by the age of the file, which a living one renews. No file locks: on several
+network file systems they do nothing.
 """
 
 import contextlib
@@ -15,12 +16,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 RENEW_S = 20.0
 """How often a living process renews its lease, in seconds."""
 
 FRESH_S = 300.0
-"""Age from which the lease of another machine counts as left behind, in seconds."""
+"""Age from which the lease of another machine or container counts as left behind, in seconds."""
 
 TELL_S = 1.0
 """How often progress is written at most, in seconds."""
@@ -37,6 +39,8 @@ class Holder:
         since: When the run was taken on, in seconds since 1970.
         step: Optimizer steps done.
         metrics: The latest known.
+        boot: Which start of the machine it runs in; empty where that is not told, or an older pebench wrote this.
+        pids: The namespace that `pid` is a number of, likewise.
     """
 
     host: str
@@ -45,6 +49,13 @@ class Holder:
     since: float
     step: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    boot: str = ""
+    pids: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where its process's number is a number: machines may share a name, and a machine may have containers."""
+        return self.host, self.boot, self.pids
 
 
 class Lease:
@@ -94,8 +105,8 @@ def claim(folder: Path) -> Iterator[Lease | None]:
         yield None
         return
     path = _path(folder, 0 if number is None else number + 1)
-    holder = Holder(platform.node(), os.getpid(), _born(os.getpid()), time.time())
-    temporary = folder / f".claim-{holder.host}-{holder.pid}"
+    holder = _myself()
+    temporary = folder / f".claim-{uuid4().hex}"
     temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
     try:
         _create(temporary, path)
@@ -156,12 +167,22 @@ def _read(path: Path) -> Holder | None:
     return None
 
 
+def _myself() -> Holder:
+    """This process, about to do a run."""
+    boot = pids = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    with contextlib.suppress(OSError):
+        pids = os.readlink("/proc/self/ns/pid")
+    return Holder(platform.node(), os.getpid(), _born(os.getpid()), time.time(), boot=boot, pids=pids)
+
+
 def _alive(path: Path) -> bool:
     """Whether the process that holds a lease still runs."""
     holder = _read(path)
-    if holder is not None and holder.host == platform.node():
+    if holder is not None and holder.place == _myself().place:
         return _born(holder.pid) == holder.born
-    probe = path.with_name(f".clock-{platform.node()}-{os.getpid()}")
+    probe = path.with_name(f".clock-{uuid4().hex}")
     now = time.time()
     with contextlib.suppress(OSError):  # where nothing may be written, one can still look
         probe.touch()
