@@ -1,8 +1,8 @@
 """Leases: which process is doing a run, and how far it is. A run is done by one process at a time.
 
-A lease is a file in the run's folder, ``lease-<n>.json``; the highest n counts. It can only be created
-once, so of many processes that want the run one gets it. A lease whose process is gone may be followed by
-the next n: a dead process is known at once where its number means something, on its own machine and in
+A lease is a file in the run's folder, ``lease-<n>.json``, and who holds one while nobody else does has the run. It
+can only be created once, so of many processes that want the run one gets it. Leases whose processes are gone may be
+followed by the next n: a dead process is known at once where its number means something, on its own machine and in
 its own container, and elsewhere by the age of the file, which a living one renews. No file locks: on several
 network file systems they do nothing.
 """
@@ -100,11 +100,11 @@ def claim(folder: Path) -> Iterator[Lease | None]:
     Args:
         folder: Of the run; it exists.
     """
-    number = _highest(folder)
-    if number is not None and _alive(_path(folder, number)):
+    found = _leases(folder)
+    if any(map(_alive, found)):
         yield None
         return
-    path = _path(folder, 0 if number is None else number + 1)
+    path = folder / f"lease-{max(found.values(), default=-1) + 1}.json"
     holder = _myself()
     temporary = folder / f".claim-{uuid4().hex}"
     temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
@@ -115,13 +115,13 @@ def claim(folder: Path) -> Iterator[Lease | None]:
         return
     finally:
         temporary.unlink(missing_ok=True)
-    if _highest(folder) != int(path.stem.removeprefix("lease-")):  # we were slow: others have come and gone
-        path.unlink(missing_ok=True)
+    others = [lease for lease in _leases(folder) if lease != path]
+    if any(map(_alive, others)):  # we were slow: others have come, and gone perhaps, and numbers have begun anew
+        path.unlink(missing_ok=True)  # two may do so at once: whoever asks next is given the run
         yield None
         return
-    for earlier in folder.glob("lease-*.json"):
-        if earlier != path:
-            earlier.unlink(missing_ok=True)
+    for other in others:
+        other.unlink(missing_ok=True)
     lease = Lease(path, holder)
     try:
         yield lease
@@ -146,19 +146,13 @@ def _create(written: Path, path: Path) -> None:
 
 def holder_of(folder: Path) -> Holder | None:
     """Who is doing a run now; ``None`` if nobody is."""
-    number = _highest(folder)
-    if number is None or not _alive(_path(folder, number)):
-        return None
-    return _read(_path(folder, number))
+    return next((holder for path in _leases(folder) if (holder := _read(path)) and _alive(path)), None)
 
 
-def _path(folder: Path, number: int) -> Path:
-    return folder / f"lease-{number}.json"
-
-
-def _highest(folder: Path) -> int | None:
-    numbers = [path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")]
-    return max((int(number) for number in numbers if number.isdigit()), default=None)
+def _leases(folder: Path) -> dict[Path, int]:
+    """Every lease of a run, with its number, whether its process is alive or not."""
+    numbers = {path: path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")}
+    return {path: int(number) for path, number in numbers.items() if number.isdigit()}
 
 
 def _read(path: Path) -> Holder | None:
