@@ -607,6 +607,8 @@ def test_a_suite_file_of_ones_own_works(tmp_path):
         ("import no_such_module", "cannot be read: ModuleNotFoundError"),
         ("SUITE = pebench.Suite()", "cannot be read: NameError"),
         ("from pebench import Suite; SUITE = Suite('s', '?')", "cannot be read: TypeError"),
+        ("import sys; sys.exit(0)", "cannot be read: SystemExit: 0"),
+        ("from pebench import Suite; SUITE = Suite('s', '?', ['vit-digits'], seeds='3')", "seeds must be int"),
         ("", r"must define SUITE = pebench\.Suite\(\.\.\.\), got NoneType"),
         ("SUITE = {}", r"must define SUITE = pebench\.Suite\(\.\.\.\), got dict"),
     ],
@@ -617,6 +619,52 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         load_suite(str(file))
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("tasks", "vit-digits", "list[str]"),
+        ("tasks", [3], "list[str]"),
+        ("encodings", [("rope",)], "list[str | tuple[str, dict[str, Any]]]"),
+        ("encodings", ["add", ("rope", 3)], "list[str | tuple[str, dict[str, Any]]]"),
+        ("seeds", "3", "int | list[int]"),
+        ("seeds", 2.5, "int | list[int]"),
+        ("seeds", True, "int | list[int]"),
+        ("seeds", [0, 0.5], "int | list[int]"),
+        ("tier", ["smoke"], "str | None"),
+        ("settings", ["train.max_steps"], "dict[str, Any]"),
+        ("settings", {3: 4}, "dict[str, Any]"),
+        ("vary", ["model.num_layers"], "dict[str, Any]"),
+        ("select", ["train.learning_rate"], "dict[str, Any]"),
+        ("selection_seeds", "2", "int | dict[str, int]"),
+        ("selection_seeds", {"vit-digits": "2"}, "int | dict[str, int]"),
+        ("where_served", "no", "bool"),
+        ("declared", 20261121, "str"),
+        ("remarks", "One.", "list[str]"),
+        ("contrasts", ["add-rope"], "list[tuple[str, str]]"),
+        ("margin", 0.01, "dict[str, float]"),
+        ("margin", {"accuracy": "0.01"}, "dict[str, float]"),
+    ],
+)
+def test_a_field_of_a_suite_of_another_kind_is_told(field, value, expected):
+    with pytest.raises(UserError) as caught:
+        Suite(**{"name": "mine", "question": "?", "tasks": ["vit-digits"], field: value})
+    assert str(caught.value) == f"{field} must be {expected}, got {value!r}."
+
+
+def test_a_suite_takes_what_python_counts_as_the_same():
+    suite = Suite(
+        "mine", "?", ("vit-digits",), [["rope", {"theta": 5}], "add"], seeds=range(2), margin={"accuracy": 1},
+        contrasts=[["rope (theta=5.0)", "add"]],
+    )  # fmt: skip
+    assert [config.label for config in suite.kinds()] == ["rope (theta=5.0)", "add"]
+
+
+@pytest.mark.parametrize("seeds", [0, -1, []])
+def test_a_suite_without_seeds_is_a_mistake(seeds):
+    with pytest.raises(UserError, match="seeds must be at least 1, or a list of some, got"):
+        Suite("mine", "?", ["vit-digits"], seeds=seeds).kinds()
 
 
 @pytest.mark.parametrize(
