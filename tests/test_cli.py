@@ -231,6 +231,21 @@ def test_failed_runs_are_kept_until_they_are_asked_for_again(first: Answer, tmp_
     assert [find_record(c, tmp_path).metrics for c in configs] == [find_record(c, first.out).metrics for c in configs]
 
 
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"encoding": "../x"}, "unknown encoding '../x'"), ({"model": {"d_model": 30, "num_heads": 2}}, "got 15")],
+)
+def test_a_file_of_a_run_that_cannot_work_is_a_mistake(
+    changes: dict[str, object], words: str, dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(configure("vit-digits", "rope", 0, "smoke").to_dict() | changes))
+    assert ask("run", "--config", str(file), *dry, out=tmp_path / "runs").code == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("executor", ["commands", "sequential"])
 def test_failed_runs_are_kept_where_they_cannot_be_tried_again(
     executor: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

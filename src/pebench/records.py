@@ -16,6 +16,7 @@ import orjson  # json would take half the time of a report of very many runs
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
 from pebench.garbage import no_search_for_garbage
+from pebench.tasks import reconfigure
 
 SCHEMA = 1
 FILE_NAME = "record.json"
@@ -147,11 +148,13 @@ def read_config(path: Path) -> RunConfig:
     """The configuration in a file that `write_config` wrote, or in a record.
 
     Raises:
-        UserError: If there is none.
+        UserError: If there is none, or it cannot work.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return RunConfig.from_dict(values.get("config", values))
+        return reconfigure(values.get("config", values))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     except (OSError, *DAMAGE) as error:
         raise UserError(f"{path} holds no configuration of a run: {error}") from error
 

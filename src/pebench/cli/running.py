@@ -40,8 +40,10 @@ def run_command(options: argparse.Namespace) -> int:
     check_options(options)
     console = Console(stderr=options.executor == "commands")  # whose output is the commands alone
     if options.config:
-        configs = [read_config(path) for path in options.config]
+        with leaving_at_once():
+            configs = [read_config(path) for path in options.config]
         if options.dry_run:
+            check_costs({config.kind: config for config in configs}.values())
             list_states(configs, states(configs, options.out))
             return 0
         reference = options.reference or REFERENCE_ENCODING
