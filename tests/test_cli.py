@@ -31,6 +31,7 @@ from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure
 
 SMOKE = ["run", "--task", "vit-digits", "--tier", "smoke", "--device", "cpu", "--threads", "1"]
+SIGNAL = signal.signal
 TWO_BY_TWO = [*SMOKE, "--pe", "add", "--pe", "rope", "--seeds", "2"]
 
 
@@ -228,6 +229,39 @@ def test_failed_runs_are_kept_until_they_are_asked_for_again(first: Answer, tmp_
     retried = ask(*arguments, "--retry-failed", out=tmp_path)
     assert (retried.code, retried.lines[0]) == (0, "2 runs: 2 to do, 0 done")
     assert [find_record(c, tmp_path).metrics for c in configs] == [find_record(c, first.out).metrics for c in configs]
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"encoding": "../x"}, "unknown encoding '../x'"), ({"model": {"d_model": 30, "num_heads": 2}}, "got 15")],
+)
+def test_a_file_of_a_run_that_cannot_work_is_a_mistake(
+    changes: dict[str, object], words: str, dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(configure("vit-digits", "rope", 0, "smoke").to_dict() | changes))
+    assert ask("run", "--config", str(file), *dry, out=tmp_path / "runs").code == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("executor", ["commands", "sequential"])
+def test_failed_runs_are_kept_where_they_cannot_be_tried_again(
+    executor: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = failed_record(configure("vit-digits", "add", 0, "smoke"), tmp_path, "killed", "the power failed", 1.0)
+    again = [*SMOKE, "--pe", "add", "--seed", "0", "--retry-failed", "--executor", executor]
+    assert ask(*again, "--executor-option", "a=b", out=tmp_path).code == 2
+    assert f"--executor {executor} has no options, got a" in capsys.readouterr().err
+    assert read_records(tmp_path) == [failure]
+
+
+def test_the_end_of_a_command_leaves_signals_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "signal", SIGNAL)
+    before = signal.getsignal(signal.SIGTERM)
+    assert ask(*SMOKE, "--pe", "add", "--seed", "0", "--executor", "commands", out=tmp_path).code == 0
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_file_of_a_run_is_that_run_alone(first: Answer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -903,6 +903,17 @@ def test_a_preparation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+def test_two_processes_of_one_number_prepare_files_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path))
+    replaced, written = os.replace, set()
+    monkeypatch.setattr(os, "replace", lambda source, target: (written.add(source), replaced(source, target)))
+    for _ in range(2):
+        data = datamodule("vit-digits")
+        data.prepare_data()
+        data.file.unlink()
+    assert len(written) == 2
+
+
 @pytest.mark.parametrize("use", [lambda data: data.prepared, lambda data: data.split("train"), lambda d: d.setup()])
 def test_data_that_are_not_prepared_say_so(use):
     with pytest.raises(RuntimeError, match=r"prepare_data\(\)"):

@@ -20,7 +20,7 @@ from pebench.cli import main
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.costs import cost
 from pebench.inspection import compare
-from pebench.leases import Holder, claim
+from pebench.leases import Holder, _myself, claim
 from pebench.planning import note_plan, states
 from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
 from pebench.results.page import Page
@@ -631,8 +631,9 @@ def test_a_failed_run_that_runs_again_is_running(tmp_path: Path, ask: Ask) -> No
 
 @needs_proc
 def test_the_lease_of_a_dead_process_is_not_running(tmp_path: Path, ask: Ask) -> None:
-    leave_lease(begun(run("add", 0).config, tmp_path), host=platform.node(), pid=dead_process())
-    leave_lease(write_record(run("add", 1, None), tmp_path).parent, host=platform.node(), pid=os.getpid(), born=1)
+    ours = asdict(_myself())
+    leave_lease(begun(run("add", 0).config, tmp_path), **ours | {"pid": dead_process()})
+    leave_lease(write_record(run("add", 1, None), tmp_path).parent, **ours | {"born": 1})
     answer = ask("status", tmp_path)
     assert answer.lines[0] == f"{tmp_path}: 2 runs: 0 done, 1 failed, 1 to do"
     assert "running" not in answer.lines

@@ -1,8 +1,10 @@
 """A run is one process's at a time, and a dead process's run is anybody's."""
 
+import contextlib
 import json
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -13,6 +15,8 @@ import pytest
 
 from pebench import leases
 from pebench.leases import FRESH_S, Holder, claim, holder_of
+
+HERE = {name: value for name, value in asdict(leases._myself()).items() if name in ("host", "boot", "pids")}
 
 
 def dead_process() -> int:
@@ -83,7 +87,7 @@ def test_progress_can_be_read_by_others(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_the_run_of_a_dead_process_can_be_taken_over(tmp_path: Path) -> None:
-    write(tmp_path, host=leases.platform.node(), pid=dead_process())
+    write(tmp_path, **HERE, pid=dead_process())
     assert holder_of(tmp_path) is None
     with claim(tmp_path) as lease:
         assert lease is not None
@@ -92,7 +96,7 @@ def test_the_run_of_a_dead_process_can_be_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_another_process_with_the_same_number_is_not_the_holder(tmp_path: Path) -> None:
-    write(tmp_path, host=leases.platform.node(), pid=os.getpid(), born=1)
+    write(tmp_path, **HERE, pid=os.getpid(), born=1)
     assert not held(tmp_path)
 
 
@@ -104,6 +108,25 @@ def test_another_machines_lease_counts_while_it_is_fresh(tmp_path: Path) -> None
     assert not held(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "other", [{"boot": "of another machine"}, {"pids": "of a container"}, {"boot": "", "pids": ""}]
+)
+def test_a_process_that_cannot_be_seen_from_here_is_not_taken_for_dead(other: dict[str, str], tmp_path: Path) -> None:
+    """Neither that of another machine of our name, nor of another container, nor one whose pebench says less."""
+    if other.items() <= HERE.items():
+        pytest.skip("this system tells no more of a process than an older pebench wrote")
+    path = write(tmp_path, **HERE | other, pid=dead_process())
+    assert held(tmp_path)
+    age(path, FRESH_S + 60)
+    assert not held(tmp_path)
+
+
+def test_the_lease_of_an_older_pebench_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "lease-0.json"
+    path.write_text('{"host": "elsewhere", "pid": 1, "born": 1, "since": 5.0, "step": 7, "metrics": {}}')
+    assert holder_of(tmp_path) == Holder("elsewhere", 1, 1, 5.0, 7)
+
+
 def test_a_lease_that_cannot_be_read_counts_while_it_is_fresh(tmp_path: Path) -> None:
     path = tmp_path / "lease-0.json"
     path.write_text("{")
@@ -112,10 +135,13 @@ def test_a_lease_that_cannot_be_read_counts_while_it_is_fresh(tmp_path: Path) ->
     assert not held(tmp_path)
 
 
-def test_the_highest_number_counts(tmp_path: Path) -> None:
-    age(write(tmp_path, 3), FRESH_S + 60)
-    write(tmp_path, 10)
+@pytest.mark.parametrize("living", [3, 10])
+def test_a_living_lease_counts_whatever_its_number(living: int, tmp_path: Path) -> None:
+    for number in (3, 10):
+        age(write(tmp_path, number, since=number), 0 if number == living else FRESH_S + 60)
     assert held(tmp_path)
+    assert (holder := holder_of(tmp_path)) is not None
+    assert holder.since == living
 
 
 def test_who_was_too_slow_withdraws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +156,71 @@ def test_who_was_too_slow_withdraws(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with claim(tmp_path) as lease:
         assert lease is None
     assert [path.name for path in tmp_path.iterdir()] == ["lease-4.json"]
+
+
+def test_who_was_too_slow_withdraws_though_numbers_have_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between seeing a dead lease 0 and writing lease 1, one has come and gone, and the next has lease 0."""
+    create = leases._create
+    age(write(tmp_path), FRESH_S + 60)
+    with contextlib.ExitStack() as other:
+
+        def late(written: Path, path: Path) -> None:
+            monkeypatch.setattr(leases, "_create", create)
+            assert not held(tmp_path)
+            assert other.enter_context(claim(tmp_path)) is not None
+            create(written, path)
+
+        monkeypatch.setattr(leases, "_create", late)
+        assert held(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["lease-0.json"]
+    assert not held(tmp_path)
+
+
+def test_of_two_who_meet_both_withdraw_and_the_next_gets_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, but the one with lease 0 does not have the run yet either: each sees the other's lease."""
+    create, alive, step, refused = leases._create, leases._alive, threading.Barrier(2, timeout=20), list[bool]()
+    other = threading.Thread(target=lambda: refused.append(held(tmp_path)))
+
+    def together(written: Path, path: Path) -> None:
+        create(written, path)
+        step.wait()
+
+    def look(path: Path) -> bool:
+        seen = alive(path)
+        step.wait()
+        return seen
+
+    def late(written: Path, path: Path) -> None:
+        monkeypatch.setattr(leases, "_create", create)
+        assert not held(tmp_path)
+        monkeypatch.setattr(leases, "_create", together)
+        monkeypatch.setattr(leases, "_alive", look)
+        other.start()
+        together(written, path)
+
+    age(write(tmp_path), FRESH_S + 60)
+    monkeypatch.setattr(leases, "_create", late)
+    refused.append(held(tmp_path))
+    other.join()
+    assert refused == [True, True]
+    monkeypatch.setattr(leases, "_create", create)
+    assert not held(tmp_path)
+
+
+def test_two_processes_of_one_number_write_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create, written = leases._create, set[Path]()
+
+    def note(temporary: Path, path: Path) -> None:
+        written.add(temporary)
+        create(temporary, path)
+
+    monkeypatch.setattr(leases, "_create", note)
+    assert [held(tmp_path), held(tmp_path)] == [False, False]
+    assert len(written) == 2
 
 
 def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

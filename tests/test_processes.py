@@ -1,6 +1,7 @@
 """A run on several devices is the run on one: Lightning's DDP with gloo, on two processes."""
 
 import math
+import multiprocessing
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from pebench import processes
 from pebench.callbacks import InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
@@ -77,6 +79,22 @@ def test_devices_must_divide_the_batch(tmp_path: Path) -> None:
     config = replace(RUNS[0], train=replace(RUNS[0].train, batch_size=15))
     with pytest.raises(UserError, match=r"train\.batch_size must be a multiple of --devices, got 15"):
         run(config, options(tmp_path, 2))
+
+
+def run_soon_lost(options: Options) -> None:
+    processes.LOST_S = 1.0
+    run_on_devices(RUNS[0], options, quiet, lambda: False)
+
+
+def test_a_run_ends_when_one_of_its_processes_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lost.py").write_text("import os\nif os.environ['LOCAL_RANK'] == '1':\n    os._exit(3)\n")
+    how = replace(options(tmp_path / "out", 2), folders=(str(tmp_path),), modules=("lost",))
+    process = multiprocessing.get_context("spawn").Process(target=run_soon_lost, args=(how,))
+    process.start()
+    process.join(120)
+    process.kill()
+    assert process.exitcode == 1
+    assert "a process of this run ended with exit code 3" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])

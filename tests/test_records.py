@@ -4,6 +4,7 @@ import json
 import os
 import random
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from pebench.config import PROTOCOL_VERSION
 from pebench.errors import UserError
+from pebench.planning import note_plan
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_records, write_jsonl, write_record
 from pebench.tasks import configure
 
@@ -104,6 +106,26 @@ def test_a_record_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
     monkeypatch.setattr(os, "replace", replaced)
     write_record(RECORD, tmp_path)
     assert calls[:2] == ["fsync", "replace"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda folder: write_record(RECORD, folder),
+        lambda folder: write_jsonl([RECORD], folder / "all.jsonl"),
+        lambda folder: note_plan([CONFIG], folder, "pebench run"),
+    ],
+    ids=["record", "collection", "plan"],
+)
+def test_two_processes_of_one_number_write_files_of_their_own(
+    write: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of two containers may be that share a folder."""
+    replaced, written = os.replace, set[Path]()
+    monkeypatch.setattr(os, "replace", lambda source, target: (written.add(source), replaced(source, target)))
+    write(tmp_path)
+    write(tmp_path)
+    assert len(written) == 2
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

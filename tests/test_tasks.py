@@ -27,10 +27,11 @@ from pebench.registry import encoding_card, encoding_cards, load_encoding, norma
 from pebench.runner import build
 from pebench.settings import parse_settings, setting_names
 from pebench.suites import Suite, load_suite, serves, suite_files
-from pebench.tasks import TASKS, configure, default_tier, find_task
+from pebench.tasks import TASKS, configure, default_tier, find_task, reconfigure
 
 import lightning  # isort: skip
 
+ROOT = Path(__file__).parents[1]
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
 ENCODINGS = list(encoding_cards())
 BUDGETS = [(name, tier) for name, task in TASKS.items() for tier in task.budgets]
@@ -356,15 +357,73 @@ def test_the_key_is_the_same_in_every_process(hash_seed):
 @every_encoding
 def test_a_configuration_survives_json(task, encoding):
     config = configure(task, encoding, 3, encoding_args=dict(encoding_card(encoding).options))
-    again = RunConfig.from_dict(json.loads(json.dumps(config.to_dict())))
-    assert again == config
-    assert again.key == config.key
+    for read in (RunConfig.from_dict, reconfigure):
+        again = read(json.loads(json.dumps(config.to_dict())))
+        assert again == config
+        assert again.key == config.key
 
 
 def test_a_configuration_that_cannot_work_is_not_read():
     values = BASE.to_dict() | {"model": vars(ModelConfig()) | {"num_heads": 3}}
     with pytest.raises(UserError, match=r"model\.d_model must be a multiple"):
         RunConfig.from_dict(values)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "results").glob("*.jsonl")), ids=lambda file: file.stem)
+def test_a_published_configuration_is_read_as_the_same_run(file):
+    kinds = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        values = json.loads(line)["config"]
+        kinds[RunConfig.from_dict(values).kind] = values
+    for values in kinds.values():
+        assert reconfigure(values).key == RunConfig.from_dict(values).key
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "vit-digit"}, "unknown task 'vit-digit'. Did you mean 'vit-digits'?"),
+        ({"task": ["vit-digits"]}, "task expects str, got ['vit-digits']."),
+        ({"encoding": "../../rope"}, "unknown encoding '../../rope'."),
+        ({"encoding": None}, "unknown encoding 'null'."),
+        ({"encoding_args": {"thet": 5.0}}, "unknown option of encoding 'rope': 'thet'. Did you mean 'theta'?"),
+        ({"encoding_args": {"theta": "x"}}, "option 'theta' of encoding 'rope' expects float, got 'x'."),
+        ({"encoding_args": 3}, "encoding_args expects a mapping, got 3."),
+        ({"tier": 7}, "tier expects str, got 7."),
+        ({"tier": "full"}, "task 'vit-digits' has no tier 'full'."),
+        ({"seed": 1.5}, "seed expects int, got 1.5."),
+        ({"seed": -1}, "a seed must be in [0, 2^32), got -1."),
+        ({"model": 3}, "model expects a mapping, got 3."),
+        ({"model": {"num_heads": 3}}, "model.d_model must be a multiple of model.num_heads"),
+        ({"train": {"max_step": 3}}, "unknown setting 'train.max_step'. Did you mean 'train.max_steps'?"),
+        ({"train": {"learning_rate": "fast"}}, "train.learning_rate expects float, got 'fast'."),
+        ({"train": {"learning_rate": None}}, "train.learning_rate expects float, got None."),
+        ({"data": {"max_len": 3}}, "unknown setting 'data.max_len'."),
+        ({"data": {"patch_size": None}}, "data.patch_size expects int, got None."),
+        ({"regime": "cost"}, "unknown regime 'cost'."),
+        ({"stage": []}, "stage expects str, got []."),
+        ({"selected": ["rate"]}, "unknown selected setting 'rate'."),
+        ({"sed": 3}, "unknown part of a configuration 'sed'. Did you mean 'seed'?"),
+    ],
+)
+def test_a_configuration_is_checked_as_on_the_command_line(changes, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        reconfigure(configure("vit-digits", "rope", 0, "smoke").to_dict() | changes)
+
+
+@pytest.mark.parametrize("name", ["task", "encoding", "model", "data", "train"])
+def test_a_configuration_that_lacks_something_says_what(name):
+    values = BASE.to_dict()
+    del values[name]
+    with pytest.raises(UserError, match=f"{name} is missing"):
+        reconfigure(values)
+
+
+def test_a_number_means_the_same_in_a_configuration_as_on_the_command_line():
+    usual = configure("vit-digits", "rope", 0, "smoke")
+    asked = configure("vit-digits", "rope", 0, "smoke", {"train.learning_rate": "1"}, {"theta": 500})
+    train = vars(usual.train) | {"learning_rate": 1}
+    assert reconfigure(usual.to_dict() | {"train": train, "encoding_args": {"theta": 500}}).key == asked.key
 
 
 @every_task
@@ -607,6 +666,8 @@ def test_a_suite_file_of_ones_own_works(tmp_path):
         ("import no_such_module", "cannot be read: ModuleNotFoundError"),
         ("SUITE = pebench.Suite()", "cannot be read: NameError"),
         ("from pebench import Suite; SUITE = Suite('s', '?')", "cannot be read: TypeError"),
+        ("import sys; sys.exit(0)", "cannot be read: SystemExit: 0"),
+        ("from pebench import Suite; SUITE = Suite('s', '?', ['vit-digits'], seeds='3')", "seeds must be int"),
         ("", r"must define SUITE = pebench\.Suite\(\.\.\.\), got NoneType"),
         ("SUITE = {}", r"must define SUITE = pebench\.Suite\(\.\.\.\), got dict"),
     ],
@@ -617,6 +678,52 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
     with pytest.raises(UserError, match=message) as caught:
         load_suite(str(file))
     assert str(file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("tasks", "vit-digits", "list[str]"),
+        ("tasks", [3], "list[str]"),
+        ("encodings", [("rope",)], "list[str | tuple[str, dict[str, Any]]]"),
+        ("encodings", ["add", ("rope", 3)], "list[str | tuple[str, dict[str, Any]]]"),
+        ("seeds", "3", "int | list[int]"),
+        ("seeds", 2.5, "int | list[int]"),
+        ("seeds", True, "int | list[int]"),
+        ("seeds", [0, 0.5], "int | list[int]"),
+        ("tier", ["smoke"], "str | None"),
+        ("settings", ["train.max_steps"], "dict[str, Any]"),
+        ("settings", {3: 4}, "dict[str, Any]"),
+        ("vary", ["model.num_layers"], "dict[str, Any]"),
+        ("select", ["train.learning_rate"], "dict[str, Any]"),
+        ("selection_seeds", "2", "int | dict[str, int]"),
+        ("selection_seeds", {"vit-digits": "2"}, "int | dict[str, int]"),
+        ("where_served", "no", "bool"),
+        ("declared", 20261121, "str"),
+        ("remarks", "One.", "list[str]"),
+        ("contrasts", ["add-rope"], "list[tuple[str, str]]"),
+        ("margin", 0.01, "dict[str, float]"),
+        ("margin", {"accuracy": "0.01"}, "dict[str, float]"),
+    ],
+)
+def test_a_field_of_a_suite_of_another_kind_is_told(field, value, expected):
+    with pytest.raises(UserError) as caught:
+        Suite(**{"name": "mine", "question": "?", "tasks": ["vit-digits"], field: value})
+    assert str(caught.value) == f"{field} must be {expected}, got {value!r}."
+
+
+def test_a_suite_takes_what_python_counts_as_the_same():
+    suite = Suite(
+        "mine", "?", ("vit-digits",), [["rope", {"theta": 5}], "add"], seeds=range(2), margin={"accuracy": 1},
+        contrasts=[["rope (theta=5.0)", "add"]],
+    )  # fmt: skip
+    assert [config.label for config in suite.kinds()] == ["rope (theta=5.0)", "add"]
+
+
+@pytest.mark.parametrize("seeds", [0, -1, []])
+def test_a_suite_without_seeds_is_a_mistake(seeds):
+    with pytest.raises(UserError, match="seeds must be at least 1, or a list of some, got"):
+        Suite("mine", "?", ["vit-digits"], seeds=seeds).kinds()
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Leases: which process is doing a run, and how far it is. A run is done by one process at a time.
 
-A lease is a file in the run's folder, ``lease-<n>.json``; the highest n counts. It can only be created
-once, so of many processes that want the run one gets it. A lease whose process is gone may be followed by
-the next n: a dead process is known at once on its own machine, and elsewhere by the age of the file,
-which a living one renews. No file locks: on several network file systems they do nothing.
+A lease is a file in the run's folder, ``lease-<n>.json``, and who holds one while nobody else does has the run. It
+can only be created once, so of many processes that want the run one gets it. Leases whose processes are gone may be
+followed by the next n: a dead process is known at once where its number means something, on its own machine and in
+its own container, and elsewhere by the age of the file, which a living one renews. No file locks: on several
+network file systems they do nothing.
 """
 
 import contextlib
@@ -15,12 +16,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 RENEW_S = 20.0
 """How often a living process renews its lease, in seconds."""
 
 FRESH_S = 300.0
-"""Age from which the lease of another machine counts as left behind, in seconds."""
+"""Age from which the lease of another machine or container counts as left behind, in seconds."""
 
 TELL_S = 1.0
 """How often progress is written at most, in seconds."""
@@ -37,6 +39,8 @@ class Holder:
         since: When the run was taken on, in seconds since 1970.
         step: Optimizer steps done.
         metrics: The latest known.
+        boot: Which start of the machine it runs in; empty where that is not told, or an older pebench wrote this.
+        pids: The namespace that `pid` is a number of, likewise.
     """
 
     host: str
@@ -45,6 +49,13 @@ class Holder:
     since: float
     step: int = 0
     metrics: Mapping[str, float] = field(default_factory=dict)
+    boot: str = ""
+    pids: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where its process's number is a number: machines may share a name, and a machine may have containers."""
+        return self.host, self.boot, self.pids
 
 
 class Lease:
@@ -89,13 +100,13 @@ def claim(folder: Path) -> Iterator[Lease | None]:
     Args:
         folder: Of the run; it exists.
     """
-    number = _highest(folder)
-    if number is not None and _alive(_path(folder, number)):
+    found = _leases(folder)
+    if any(map(_alive, found)):
         yield None
         return
-    path = _path(folder, 0 if number is None else number + 1)
-    holder = Holder(platform.node(), os.getpid(), _born(os.getpid()), time.time())
-    temporary = folder / f".claim-{holder.host}-{holder.pid}"
+    path = folder / f"lease-{max(found.values(), default=-1) + 1}.json"
+    holder = _myself()
+    temporary = folder / f".claim-{uuid4().hex}"
     temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
     try:
         _create(temporary, path)
@@ -104,13 +115,13 @@ def claim(folder: Path) -> Iterator[Lease | None]:
         return
     finally:
         temporary.unlink(missing_ok=True)
-    if _highest(folder) != int(path.stem.removeprefix("lease-")):  # we were slow: others have come and gone
-        path.unlink(missing_ok=True)
+    others = [lease for lease in _leases(folder) if lease != path]
+    if any(map(_alive, others)):  # we were slow: others have come, and gone perhaps, and numbers have begun anew
+        path.unlink(missing_ok=True)  # two may do so at once: whoever asks next is given the run
         yield None
         return
-    for earlier in folder.glob("lease-*.json"):
-        if earlier != path:
-            earlier.unlink(missing_ok=True)
+    for other in others:
+        other.unlink(missing_ok=True)
     lease = Lease(path, holder)
     try:
         yield lease
@@ -135,19 +146,13 @@ def _create(written: Path, path: Path) -> None:
 
 def holder_of(folder: Path) -> Holder | None:
     """Who is doing a run now; ``None`` if nobody is."""
-    number = _highest(folder)
-    if number is None or not _alive(_path(folder, number)):
-        return None
-    return _read(_path(folder, number))
+    return next((holder for path in _leases(folder) if (holder := _read(path)) and _alive(path)), None)
 
 
-def _path(folder: Path, number: int) -> Path:
-    return folder / f"lease-{number}.json"
-
-
-def _highest(folder: Path) -> int | None:
-    numbers = [path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")]
-    return max((int(number) for number in numbers if number.isdigit()), default=None)
+def _leases(folder: Path) -> dict[Path, int]:
+    """Every lease of a run, with its number, whether its process is alive or not."""
+    numbers = {path: path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")}
+    return {path: int(number) for path, number in numbers.items() if number.isdigit()}
 
 
 def _read(path: Path) -> Holder | None:
@@ -156,12 +161,22 @@ def _read(path: Path) -> Holder | None:
     return None
 
 
+def _myself() -> Holder:
+    """This process, about to do a run."""
+    boot = pids = ""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    with contextlib.suppress(OSError):
+        pids = os.readlink("/proc/self/ns/pid")
+    return Holder(platform.node(), os.getpid(), _born(os.getpid()), time.time(), boot=boot, pids=pids)
+
+
 def _alive(path: Path) -> bool:
     """Whether the process that holds a lease still runs."""
     holder = _read(path)
-    if holder is not None and holder.host == platform.node():
+    if holder is not None and holder.place == _myself().place:
         return _born(holder.pid) == holder.born
-    probe = path.with_name(f".clock-{platform.node()}-{os.getpid()}")
+    probe = path.with_name(f".clock-{uuid4().hex}")
     now = time.time()
     with contextlib.suppress(OSError):  # where nothing may be written, one can still look
         probe.touch()

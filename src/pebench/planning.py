@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+from uuid import uuid4
 
 from pebench.config import RunConfig
 from pebench.leases import holder_of
@@ -185,7 +186,7 @@ def note_plan(plan: Sequence[RunConfig], out: Path, command: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     runs = [config.directory for config in plan]
     name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
-    temporary = folder / f".{name}-{os.getpid()}"
+    temporary = folder / f".{name}-{uuid4().hex}"
     temporary.write_text(json.dumps({"command": command, "runs": runs}) + "\n", encoding="utf-8")
     os.replace(temporary, folder / f"{name}.json")
 

@@ -5,14 +5,19 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import wait
+from typing import Any
 
 import torch
 
 from pebench.config import Options, RunConfig
 from pebench.runner import Progress, run
+
+LOST_S = 30.0
+"""How long a run has to fail by itself once one of its processes has, in seconds."""
 
 
 def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> None:
@@ -35,19 +40,35 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "LOCAL_RANK": "0"}
     context = multiprocessing.get_context("spawn")  # nothing half-initialised is inherited
     helpers = [context.Process(target=_help, args=(config, options, rank)) for rank in range(1, options.devices)]
+    over = threading.Event()
+    watchers = [threading.Thread(target=_watch, args=(helper, over), daemon=True) for helper in helpers]
     try:
-        for helper in helpers:
+        for helper, watcher in zip(helpers, watchers, strict=True):
             helper.start()
+            watcher.start()
         run(config, options, on_progress, stop)
-        for helper in helpers:
-            helper.join()
+        over.set()
+        for watcher in watchers:
+            watcher.join()
     finally:
+        over.set()
         for helper in helpers:
             helper.kill()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()  # or this process's next run would wait for the helpers
         for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
             os.environ.pop(name)
+
+
+def _watch(helper: Any, over: threading.Event) -> None:
+    """Wait for a process to end; if it has failed and the run goes on, end this process.
+
+    It may be waiting for that one, for half an hour, where no exception can reach it.
+    """
+    helper.join()
+    if helper.exitcode and not over.wait(LOST_S):
+        sys.stderr.write(f"a process of this run ended with exit code {helper.exitcode}\n")
+        os._exit(1)
 
 
 def _help(config: RunConfig, options: Options, rank: int) -> None:

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import orjson  # json would take half the time of a report of very many runs
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
 from pebench.garbage import no_search_for_garbage
+from pebench.tasks import reconfigure
 
 SCHEMA = 1
 FILE_NAME = "record.json"
@@ -120,7 +122,7 @@ def write_record(record: Record, out: Path) -> Path:
     path = folder / (FILE_NAME if record.ok else FAILURE)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    temporary = path.with_name(f".record-{os.getpid()}")
+    temporary = path.with_name(f".record-{uuid4().hex}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
             file.write(text + "\n")
@@ -146,11 +148,13 @@ def read_config(path: Path) -> RunConfig:
     """The configuration in a file that `write_config` wrote, or in a record.
 
     Raises:
-        UserError: If there is none.
+        UserError: If there is none, or it cannot work.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-        return RunConfig.from_dict(values.get("config", values))
+        return reconfigure(values.get("config", values))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     except (OSError, *DAMAGE) as error:
         raise UserError(f"{path} holds no configuration of a run: {error}") from error
 
@@ -289,7 +293,7 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     """
     if not path.parent.is_dir():
         raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}-{uuid4().hex}")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
     try:
         with temporary.open("wb") as file, no_search_for_garbage():

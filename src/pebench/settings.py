@@ -78,6 +78,7 @@ def override(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
             raise unknown_name("setting", name, [*setting_names(config), "encoding.<option>"])
         part, leaf = name.split(".")
         kind = next(f.type for f in fields(sections[part]) if f.name == leaf)
+        kind = int if part == "data" else kind  # None is what it has where it does not apply
         sections[part] = replace(sections[part], **{leaf: typed(name, value, kind)})
     return replace(config, **sections)  # at once: they are checked together
 
@@ -93,8 +94,8 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--value", type=kind)
     try:
-        if isinstance(value, str):
-            return parser.parse_args([f"--value={value}"]).value
+        if isinstance(value, str) or value is None:  # which the parser would take for no value
+            return parser.parse_args([f"--value={literal(value)}"]).value
         return parser.parse_object({"value": value}).value
     except ArgumentError as error:
         expected = getattr(kind, "__name__", str(kind))

@@ -5,13 +5,15 @@ import contextlib
 import functools
 import itertools
 import math
+import re
 import runpy
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig
 from pebench.costs import matched
@@ -27,6 +29,9 @@ Encoding = str | tuple[str, Mapping[str, Any]]
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
 """Differences too small to matter, where a suite declares no other: half a point, and what is about 0.01 nats a token
 of three bytes."""
+
+_KINDS = dict.fromkeys(("vary", "select"), Mapping[str, Any])
+"""Kinds of fields where not as annotated: what is wrong with these values is told with what else is wrong with them."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,14 @@ class Suite:
     margin: Mapping[str, float] = field(default_factory=dict)
     reference: str = REFERENCE_ENCODING
     file: str = ""
+
+    def __post_init__(self) -> None:
+        found = ((f.name, _KINDS.get(f.name, f.type), getattr(self, f.name)) for f in fields(self))
+        wrong = [
+            f"{name} must be {_text(kind)}, got {value!r}." for name, kind, value in found if not _fits(value, kind)
+        ]
+        if wrong:
+            raise UserError("\n".join(wrong))
 
     @property
     def command(self) -> str:
@@ -245,6 +258,8 @@ class Suite:
         if self.regime not in REGIMES:
             yield str(unknown_name("regime", self.regime, REGIMES))
         yield from self._unknown_task("select with more seeds", self.selection_seeds)
+        if not self.tested:
+            yield f"seeds must be at least 1, or a list of some, got {self.seeds}."
         if not all(self.selecting(task) for task in self.tasks):
             yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
         if self.select and any(seed in self.selecting(task) for task in self.tasks for seed in self.tested):
@@ -274,6 +289,33 @@ class Suite:
         for found in lists:
             if isinstance(found, str) or not isinstance(found, Sequence) or not found:
                 yield f"the values to select {name} from must be a list{where}, got {found!r}."
+
+
+def _text(kind: Any) -> str:
+    """A kind in short, as who writes a suite thinks of it.
+
+    Example:
+        >>> _text(int | Sequence[int]), _text(str)
+        ('int | list[int]', 'str')
+    """
+    short = re.sub(r"<class '(\w+)'>|[\w.]+\.", r"\1", str(kind))
+    return short.replace("Sequence", "list").replace("Mapping", "dict")  # of which a text is none, and a tuple is one
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a kind, as the fields of a suite are annotated."""
+    whole, parts = get_origin(kind) or kind, get_args(kind)
+    if whole is UnionType:
+        return any(_fits(value, part) for part in parts)
+    if whole is Mapping:
+        return isinstance(value, Mapping) and all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in value.items())
+    if whole is tuple:
+        return isinstance(value, tuple | list) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if whole is Sequence:
+        return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(v, parts[0]) for v in value)
+    if isinstance(value, bool):  # which Python counts among the numbers
+        return whole in (bool, Any)
+    return whole is Any or isinstance(value, float | int if whole is float else whole)
 
 
 def _among(tasks: Sequence[str], told: Any) -> Any:
@@ -353,7 +395,9 @@ def load_suite(name_or_file: str) -> Suite:
         add_paths([str(path.resolve().parent)])
     try:
         suite = runpy.run_path(str(path)).get("SUITE")
-    except Exception as error:
+    except UserError as error:
+        raise UserError(f"suite file {path}: {error}") from error
+    except (Exception, SystemExit) as error:
         raise UserError(f"suite file {path} cannot be read: {type(error).__name__}: {error}") from error
     if not isinstance(suite, Suite):
         raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), got {type(suite).__name__}.")

@@ -1,11 +1,12 @@
 """``pebench run``: from what was asked to runs, and to a table of them."""
 
 import argparse
+import contextlib
 import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from pebench.executors.server import prepare, warm_up
 from pebench.garbage import no_search_for_garbage
 from pebench.machine import cores, gpus
 from pebench.planning import Plan, estimate, load, note_plan, states
-from pebench.records import FAILURE, Record, read_config
+from pebench.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.results.origin import changed_plugins
 from pebench.settings import parse_settings
 from pebench.suites import Suite, load_suite
@@ -39,8 +40,10 @@ def run_command(options: argparse.Namespace) -> int:
     check_options(options)
     console = Console(stderr=options.executor == "commands")  # whose output is the commands alone
     if options.config:
-        configs = [read_config(path) for path in options.config]
+        with leaving_at_once():
+            configs = [read_config(path) for path in options.config]
         if options.dry_run:
+            check_costs({config.kind: config for config in configs}.values())
             list_states(configs, states(configs, options.out))
             return 0
         reference = options.reference or REFERENCE_ENCODING
@@ -157,7 +160,7 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
     for text in [*filter(None, map(registry.clash, {c.encoding: c for c in plan})), *changed_plugins(known.values())]:
         say(console, text)
     if todo:
-        start(todo, options, console, plan)
+        start(todo, options, console, plan, [known[config.key] for config in todo if config.key in known])
         known |= load(todo, options.out)
     return known
 
@@ -169,7 +172,13 @@ def summary(runs: int, todo: int, failed: int, running: int = 0) -> str:
     return text + (f", {failed} failed (run them again with --retry-failed)" if failed else "")
 
 
-def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, plan: Sequence[RunConfig]) -> None:
+def start(
+    todo: list[RunConfig],
+    options: argparse.Namespace,
+    console: Console,
+    plan: Sequence[RunConfig],
+    failed: Sequence[Record],
+) -> None:
     """Check everything that can be checked, prepare the data, and have an executor do the runs.
 
     Args:
@@ -177,6 +186,7 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
         options: From the command line.
         console: Where to tell of it.
         plan: All runs that were asked for, those that are done too.
+        failed: Records of those to do that have failed before.
 
     Raises:
         UserError: If a run cannot work, before any of them starts.
@@ -208,14 +218,35 @@ def start(todo: list[RunConfig], options: argparse.Namespace, console: Console, 
         *registry.needs(),
     )
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    for config in todo:  # what failed is tried again, once, whoever else works on this folder
-        (options.out / config.directory / FAILURE).unlink(missing_ok=True)
-    note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
-    with Display(todo, console) as display:
-        if not elsewhere:
-            prepare(todo, where, display, here)
-        execute(todo, where, resources, display)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C
+    try:
+        note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
+        with Display(todo, console) as display:
+            if not elsewhere:
+                prepare(todo, where, display, here)
+            with retried(failed, options.out):
+                execute(todo, where, resources, display)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def retried(failed: Sequence[Record], out: Path) -> Iterator[None]:
+    """Have runs tried again, once, whoever else works on this folder; what an executor refuses stays as it was.
+
+    Args:
+        failed: Their records.
+        out: Output folder.
+    """
+    for record in failed:
+        (out / record.config.directory / FAILURE).unlink(missing_ok=True)
+    try:
+        yield
+    except UserError:
+        for record in failed:
+            if not find_record(record.config, out):
+                write_record(record, out)
+        raise
 
 
 def gpu_groups(options: argparse.Namespace) -> list[str]:

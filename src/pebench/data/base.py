@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from uuid import uuid4
 
 import lightning
 import torch
@@ -109,7 +110,7 @@ class TensorDataModule(lightning.LightningDataModule):
             prepared = self.read()
             values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.file.with_suffix(f".{os.getpid()}.part")
+            temporary = self.file.with_suffix(f".{uuid4().hex}.part")
             try:
                 with temporary.open("wb") as file:
                     torch.save(values, file)

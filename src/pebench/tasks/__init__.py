@@ -1,16 +1,17 @@
 """The tasks: what each one is, where its data comes from, and how long it trains at each tier. No torch here."""
 
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from pebench.config import RunConfig
 from pebench.errors import UserError, unknown_name
 from pebench.registry import normal_options
-from pebench.settings import override
+from pebench.settings import override, setting_names, typed
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Budget, Task
 
-__all__ = ["TASKS", "Budget", "Task", "configure", "default_tier", "find_task"]
+__all__ = ["TASKS", "Budget", "Task", "configure", "default_tier", "find_task", "reconfigure"]
 
 TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
 
@@ -64,3 +65,39 @@ def configure(
         model=budget.model, data=budget.data, train=budget.train,
     )  # fmt: skip
     return override(config, settings or {})
+
+
+def reconfigure(values: Mapping[str, Any]) -> RunConfig:
+    """The configuration that `RunConfig.to_dict` wrote, checked as `configure` does: a hand may have changed it.
+
+    Args:
+        values: Plain JSON values.
+
+    Raises:
+        UserError: For anything that is missing, does not exist or cannot work.
+    """
+    kinds: dict[str, Any] = {f.name: f.type for f in fields(RunConfig)}
+    sections = {part: kinds.pop(part) for part in ("model", "data", "train")}
+    kinds.pop("encoding_args")
+    given, parts, settings = dict[str, Any](), dict[str, Mapping[str, Any]](), dict[str, Any]()
+    for name, value in values.items():
+        if name in kinds:
+            given[name] = typed(name, value, kinds[name])
+        elif name not in sections and name != "encoding_args":
+            raise unknown_name("part of a configuration", name, [*kinds, *sections, "encoding_args"])
+        elif isinstance(value, Mapping):
+            parts[name] = value
+        else:
+            raise UserError(f"{name} expects a mapping, got {value!r}.")
+    if missing := [name for name in ("task", "encoding", *sections) if name not in values]:
+        raise UserError(f"{missing[0]} is missing.")
+    names = given.pop("task"), given.pop("encoding"), given.pop("seed", 0), given.pop("tier", "core")
+    config = configure(*names, encoding_args=parts.get("encoding_args"))
+    for part, kind in sections.items():
+        usual = vars(getattr(config, part))
+        asked = vars(kind()) | parts[part]  # what an older pebench did not know is as it was then
+        settings |= {f"{part}.{name}": value for name, value in asked.items() if (name, value) not in usual.items()}
+    config = replace(override(config, settings), **given)
+    if strangers := sorted({*config.selected} - {*setting_names(config)}):
+        raise unknown_name("selected setting", strangers[0], setting_names(config))
+    return config
