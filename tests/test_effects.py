@@ -123,6 +123,7 @@ def test_the_command_writes_the_same_file_twice(tmp_path, capsys, suffix):
         (["none"], "tells nothing"),
         (["roep"], "Did you mean 'rope'?"),
         (["rope", "--set", "tehta=1"], "theta"),
+        (["rope(theta=-1.0)"], "theta of encoding 'rope' must be positive and finite, got -1.0"),
         (["rope", "--output", "rope.gif"], r"--output must end in .svg"),
         (["rope", "--length", "1"], "--length must be from 2"),
         (["rope-mixed", "--length", "90"], "must be a square, such as 81"),

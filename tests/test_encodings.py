@@ -1,6 +1,7 @@
 """Every registered encoding has the properties of `pebench.conformance`; what cards say is what papers say."""
 
 import functools
+import math
 
 import pytest
 import torch
@@ -151,6 +152,16 @@ def test_none_classifies_by_its_bag_of_tokens():
 def test_what_cannot_be_composed_is_refused(name: str, message: str):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         build_encoding(name, SETTINGS[0].spec)
+
+
+@pytest.mark.parametrize("value", [0.0, -5.0, math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("name", "option"), [(n, o) for n, card in encoding_cards().items() for o in ("base", "theta") if o in card.options]
+)
+def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
+    specs = [setting.spec for setting in SETTINGS if Subject(name).serves(setting)]
+    with pytest.raises(ValueError, match=f"{option} of encoding '{name}' must be positive and finite, got {value}"):
+        build_encoding(name, specs[0], {option: value})
 
 
 class Slope(PositionalEncoding):

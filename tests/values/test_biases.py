@@ -161,8 +161,8 @@ def test_sandwich_is_the_inner_product_of_two_sinusoids(causal, options, heads):
 @pytest.mark.parametrize(
     ("name", "extent", "settings", "message"),
     [
-        ("fire", (9,), {"length": 0.0}, "must be positive, got 0.0 and 0.1"),
-        ("fire", (9,), {"c": -1.0}, "must be positive, got 512.0 and -1.0"),
+        ("fire", (9,), {"length": 0.0}, "must be positive and finite, got 0.0"),
+        ("fire", (9,), {"c": -1.0}, "must be positive and finite, got -1.0"),
         ("dynamic-bias", (9,), {"width": 2, "heads": 1}, "d_model of 4 or more, got 2"),
         ("sandwich", (9,), {"d": 7}, "even and positive, got 7"),
         ("sandwich", (9,), {"d": 0}, "even and positive, got 0"),

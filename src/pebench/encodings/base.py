@@ -6,7 +6,7 @@ patches), D model width, H heads, K head width.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar
 
 import torch
@@ -209,6 +209,27 @@ class PositionalEncoding(nn.Module):
             length: Tokens of the example.
         """
         return 0
+
+
+def check_positive(name: str, **options: float) -> None:
+    """Refuse an option that is not a positive number.
+
+    Args:
+        name: Of the encoding, for the message.
+        options: Values by name.
+
+    Raises:
+        ValueError: If one is zero, negative, infinite or no number.
+
+    Example:
+        >>> check_positive("rope", theta=-1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: theta of encoding 'rope' must be positive and finite, got -1.0
+    """
+    for option, value in options.items():
+        if not 0 < value < inf:
+            raise ValueError(f"{option} of encoding {name!r} must be positive and finite, got {value}")
 
 
 def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:

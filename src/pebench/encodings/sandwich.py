@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.registry import register
 
 
@@ -22,7 +22,7 @@ class SandwichEncoding(PositionalEncoding):
         bias: (H, L, L), the same in every layer.
 
     Raises:
-        ValueError: If ``d`` is not even and positive, or for a grid.
+        ValueError: If ``d`` is not even and positive, ``base`` not positive, or for a grid.
 
     Source:
         Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
@@ -47,6 +47,7 @@ class SandwichEncoding(PositionalEncoding):
         super().__init__(spec)
         if d < 2 or d % 2:
             raise ValueError(f"d of encoding 'sandwich' must be even and positive, got {d}")
+        check_positive(self.name, base=base)
         self.d, self.base = d, base
 
     def prepare(self, positions: Tensor) -> Tensor:
