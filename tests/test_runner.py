@@ -313,6 +313,15 @@ def test_a_bag_of_embeddings_trains(encoding: str, tmp_path: Path) -> None:
     assert run(config, options(tmp_path)).parameters["total"] == cost(config).parameters
 
 
+@pytest.mark.parametrize("precision", ["bf16-true", "64-true", "bf16-mixed"])
+@pytest.mark.parametrize("task", EMBEDDED)
+def test_a_run_of_any_precision_measures_the_same(task: str, precision: str, tmp_path: Path) -> None:
+    usual, other = (run(smoke(task, precision=p), options(tmp_path)) for p in ("32-true", precision))
+    assert other.metrics == pytest.approx(usual.metrics, rel=0.01, abs=0.02)
+    for name, shares in usual.position_shares.items():
+        assert other.position_shares[name] == pytest.approx(shares, rel=0.02, abs=1e-4)
+
+
 def test_memory_is_that_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peak = [1.0]
     monkeypatch.setattr("pebench.environment.peak_memory_gib", lambda device: peak[0])
