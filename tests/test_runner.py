@@ -428,6 +428,16 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
             clock[0] += 1000  # the checkpoint
     watch.on_train_end(trainer, None)
     assert (watch.seconds, watch.steps) == (7, 7)
+    resumed = Stopwatch()
+    resumed.load_state_dict(watch.state_dict())
+    trainer.max_steps = 20
+    for step in range(11, 21):
+        resumed.on_train_batch_start(trainer, None, None, step - 1)
+        clock[0] += 100 if step <= 13 else 1
+        trainer.global_step = step
+        resumed.on_train_batch_end(trainer, None, None, None, step - 1)
+    resumed.on_train_end(trainer, None)
+    assert (resumed.seconds, resumed.steps) == (14, 14)
 
 
 def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:
