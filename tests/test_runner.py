@@ -322,6 +322,23 @@ def test_a_run_of_any_precision_measures_the_same(task: str, precision: str, tmp
         assert other.position_shares[name] == pytest.approx(shares, rel=0.02, abs=1e-4)
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
+def test_memory_is_that_of_this_run_alone(tmp_path: Path) -> None:
+    torch.ones(2**28)  # a GiB, in an earlier run
+    before = environment.peak_memory_gib(torch.device("cpu"))
+    assert run(smoke(), options(tmp_path)).peak_memory_gib < before - 0.5
+
+
+def test_memory_is_counted_anew_on_cuda_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    reset: list[None] = []
+    monkeypatch.setattr("torch.cuda.reset_peak_memory_stats", lambda: reset.append(None))
+    environment.reset_peak_memory()
+    assert not reset  # which would start CUDA
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    environment.reset_peak_memory()
+    assert reset
+
+
 def test_memory_is_that_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peak = [1.0]
     monkeypatch.setattr("pebench.environment.peak_memory_gib", lambda device: peak[0])
