@@ -186,6 +186,25 @@ def test_an_encoding_may_keep_the_positions_themselves():
     assert model.encoding.rate.grad.abs() > 0
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"d_model": 0}, "d_model must be 1 or more, got 0"),
+        ({"num_heads": -2}, "num_heads must be 1 or more, got -2"),
+        ({"num_layers": -1}, "num_layers must be 0 or more, got -1"),
+        ({"extent": ()}, r"extent must have .* got \(\)"),
+        ({"extent": (0,)}, r"extent must have .* got \(0,\)"),
+        ({"extent": (8, -8)}, r"extent must have .* got \(8, -8\)"),
+        ({"num_heads": 3}, "d_model must be a multiple of num_heads, got 8 and 3"),
+    ],
+)
+def test_a_model_has_sizes(sizes: dict, message: str):
+    usual = {"d_model": 8, "num_heads": 2, "num_layers": 0, "extent": (8,), "causal": False}
+    EncodingSpec(**usual)
+    with pytest.raises(ValueError, match=message):
+        EncodingSpec(**(usual | sizes))
+
+
 @pytest.mark.parametrize("axes", [(1,), (2,)])
 def test_an_encoding_refuses_axes_that_it_does_not_serve(axes: tuple[int, ...]):
     class Partial(PositionalEncoding):

@@ -27,7 +27,8 @@ class EncodingSpec:
         causal: Whether a token sees only itself and what came before.
 
     Raises:
-        ValueError: If the heads do not divide the width.
+        ValueError: If there is no channel, head, axis or position, fewer than no blocks, or the heads do not divide the
+            width.
     """
 
     d_model: int
@@ -37,6 +38,11 @@ class EncodingSpec:
     causal: bool
 
     def __post_init__(self) -> None:
+        for name, least in (("d_model", 1), ("num_heads", 1), ("num_layers", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        if min(self.extent, default=0) < 1:
+            raise ValueError(f"extent must have 1 or more positions on each of 1 or more axes, got {self.extent}")
         if self.d_model % self.num_heads:
             raise ValueError(f"d_model must be a multiple of num_heads, got {self.d_model} and {self.num_heads}")
 

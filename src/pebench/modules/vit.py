@@ -40,8 +40,8 @@ class ViT(Classifier):
         num_classes: int = 10,
         **options: Unpack[TrunkOptions],
     ) -> None:
-        if image_size % patch_size:
-            raise ValueError(f"patch_size must divide the image's side {image_size}, got {patch_size}")
+        if patch_size < 1 or image_size % patch_size:
+            raise ValueError(f"patch_size must be positive and divide the image's side {image_size}, got {patch_size}")
         side = image_size // patch_size
         super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
