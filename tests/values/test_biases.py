@@ -5,6 +5,8 @@ import math
 import pytest
 import torch
 
+from pebench.encodings.base import grid_positions
+
 from .helpers import (
     GRID,
     GRID_CELLS,
@@ -156,6 +158,15 @@ def test_sandwich_is_the_inner_product_of_two_sinusoids(causal, options, heads):
         return (product - d / 2) / (8 * (h + 1) / heads)
 
     attend(encoding, TEXT, layer=1).check_bias(rule, 1e-4)
+
+
+@pytest.mark.parametrize("positions", [grid_positions((256,)), torch.tensor([[0.0], [0.1], [7.0], [300.0], [2.5]])])
+def test_sandwich_has_the_bits_of_a_sum_for_every_pair(positions):
+    distance, products = (positions - positions.T).double(), torch.zeros(len(positions), len(positions)).double()
+    for k in range(1, 65):
+        products += (distance * 10000.0 ** (-k / 64)).cos()
+    expected = [((products - 64) / (8 * (h + 1) / 4)).float() for h in range(4)]
+    assert torch.equal(fresh("sandwich", (256,), heads=4).prepare(positions), torch.stack(expected))
 
 
 @pytest.mark.parametrize(
