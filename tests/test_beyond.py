@@ -13,6 +13,7 @@ from pebench.data import datamodule_of
 from pebench.data.batches import IGNORE, Texts, Windows
 from pebench.data.images import shuffle_patches
 from pebench.encodings.base import grid_positions
+from pebench.modules import ViT
 from pebench.modules.base import SequenceModule
 from pebench.records import Record
 from pebench.results import grids
@@ -105,6 +106,21 @@ def test_a_run_whose_encoding_breaks_there_is_kept(tmp_path, monkeypatch):
     record = run(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert record.ok
     assert sizes(record) == {"sliding"}
+
+
+def test_a_loss_that_is_infinite_there_is_left_out_and_the_run_is_kept(tmp_path, monkeypatch, caplog):
+    real = ViT.forward
+
+    def forward(self, images, positions=None):
+        logits = real(self, images, positions)
+        return logits.sign() * 3e38 if images.shape[-1] > self.image_size else logits
+
+    monkeypatch.setattr(ViT, "forward", forward)
+    record = run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    assert record.ok
+    told = {name for name in record.metrics if "@" in name}
+    assert told == {f"test/accuracy@{size}" for size in ("shuffled", "1.5x", "2x")} | {"test/loss@shuffled"}
+    assert "nothing was measured at 1.5x: test/loss is inf" in caplog.text
 
 
 def test_a_run_that_selects_sees_no_test_split_of_any_size(tmp_path):

@@ -335,6 +335,23 @@ def test_what_cannot_work_ends_before_any_run(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        ("rope(theta=1e999)", "option 'theta' of encoding 'rope' must be finite, got inf"),
+        (f"rope(theta={'9' * 400})", "option 'theta' of encoding 'rope' must be finite, got inf"),
+        ("shifted(of='add(base=1e999)')", "option 'base' of encoding 'add' must be finite, got inf"),
+        ("rope(theta=-5)", "theta of encoding 'rope' must be positive and finite, got -5.0"),
+    ],
+)
+def test_an_option_that_makes_no_sense_ends_before_any_run(
+    encoding: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(*SMOKE, "--pe", encoding, out=tmp_path / "runs").code == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
     ("arguments", "near"),
     [
         (["run", "--task", "vit-digit"], "vit-digits"),

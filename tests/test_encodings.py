@@ -1,6 +1,8 @@
 """Every registered encoding has the properties of `pebench.conformance`; what cards say is what papers say."""
 
 import functools
+import math
+import timeit
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor, nn
 
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.base import grid_positions, offsets
 from pebench.models.transformer import Transformer
 from pebench.registry import encoding_cards, load_encoding
 
@@ -153,6 +156,16 @@ def test_what_cannot_be_composed_is_refused(name: str, message: str):
         build_encoding(name, SETTINGS[0].spec)
 
 
+@pytest.mark.parametrize("value", [0.0, -5.0, math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("name", "option"), [(n, o) for n, card in encoding_cards().items() for o in ("base", "theta") if o in card.options]
+)
+def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
+    specs = [setting.spec for setting in SETTINGS if Subject(name).serves(setting)]
+    with pytest.raises(ValueError, match=f"{option} of encoding '{name}' must be positive and finite, got {value}"):
+        build_encoding(name, specs[0], {option: value})
+
+
 class Slope(PositionalEncoding):
     """Keeps the positions as they are and trains one rate."""
 
@@ -175,6 +188,25 @@ def test_an_encoding_may_keep_the_positions_themselves():
     assert model.encoding.rate.grad.abs() > 0
 
 
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"d_model": 0}, "d_model must be 1 or more, got 0"),
+        ({"num_heads": -2}, "num_heads must be 1 or more, got -2"),
+        ({"num_layers": -1}, "num_layers must be 0 or more, got -1"),
+        ({"extent": ()}, r"extent must have .* got \(\)"),
+        ({"extent": (0,)}, r"extent must have .* got \(0,\)"),
+        ({"extent": (8, -8)}, r"extent must have .* got \(8, -8\)"),
+        ({"num_heads": 3}, "d_model must be a multiple of num_heads, got 8 and 3"),
+    ],
+)
+def test_a_model_has_sizes(sizes: dict, message: str):
+    usual = {"d_model": 8, "num_heads": 2, "num_layers": 0, "extent": (8,), "causal": False}
+    EncodingSpec(**usual)
+    with pytest.raises(ValueError, match=message):
+        EncodingSpec(**(usual | sizes))
+
+
 @pytest.mark.parametrize("axes", [(1,), (2,)])
 def test_an_encoding_refuses_axes_that_it_does_not_serve(axes: tuple[int, ...]):
     class Partial(PositionalEncoding):
@@ -188,6 +220,20 @@ def test_an_encoding_refuses_axes_that_it_does_not_serve(axes: tuple[int, ...]):
         else:
             with pytest.raises(ValueError, match=rf"'Partial' serves {axes[0]} position axes, got {len(extent)}"):
                 Partial(spec)
+
+
+def test_offsets_of_text_are_those_of_rows_and_found_faster():
+    def by_rows(positions: Tensor) -> tuple[Tensor, Tensor]:
+        every = positions.unsqueeze(0) - positions.unsqueeze(1)
+        different, pairs = torch.unique(every.flatten(0, 1), dim=0, return_inverse=True)
+        return different, pairs.view(len(positions), len(positions))
+
+    random = 100 * torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
+    text = grid_positions((300,))
+    for positions in (random, random.round(), text, grid_positions((5, 7))):
+        assert all(map(torch.equal, offsets(positions), by_rows(positions)))
+    slow, fast = (min(timeit.repeat(functools.partial(find, text), number=1, repeat=5)) for find in (by_rows, offsets))
+    assert fast < slow / 2
 
 
 def test_a_grid_of_another_size_is_refused():

@@ -330,6 +330,12 @@ def test_a_disk_that_is_full_ends_no_other_run(tmp_path: Path, monkeypatch: pyte
     assert failed_record(HEALTHY[0], tmp_path, "exception", "why", 1.0).error["reason"] == "why"
 
 
+def test_what_no_record_can_hold_ends_no_other_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = replace(HEALTHY[0], encoding_args={"ratio": float("inf")})  # as a file may say
+    assert failed_record(config, tmp_path, "exception", "why", 1.0).error["reason"] == "why"
+    assert "could not be written: Out of range float values" in capsys.readouterr().err
+
+
 def test_commands_are_one_line_per_run_that_does_exactly_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], mixed: Outcome
 ) -> None:

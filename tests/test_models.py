@@ -393,9 +393,10 @@ def test_a_few_steps_fit_one_batch(name, kind):
     assert model.loss(batch).item() < 0.6 * math.log(11 if kind == "language" else 5)
 
 
-def test_an_image_that_patches_do_not_tile_is_refused():
-    with pytest.raises(ValueError, match=r"patch_size must divide the image's side 8, got 3"):
-        ViT(image_size=8, patch_size=3)
+@pytest.mark.parametrize("side", [3, 0, -4])
+def test_an_image_that_patches_do_not_tile_is_refused(side):
+    with pytest.raises(ValueError, match=f"patch_size must be positive and divide the image's side 8, got {side}"):
+        ViT(image_size=8, patch_size=side)
 
 
 @every_kind

@@ -78,7 +78,7 @@ BROKEN = [
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),
     Mutant("kept in the class for ever", "add", "        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)", "        type(self).kept = [*getattr(self, 'kept', []), 0]\n        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)"),
-    Mutant("a table for all instances", "sandwich", "return ((products - pairs) / rates[:, None, None]).float()", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), ((products - pairs) / rates[:, None, None]).float())"),
+    Mutant("a table for all instances", "sandwich", "return spread(((products - half) / rates).float(), which)[0]", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), spread(((products - half) / rates).float(), which)[0])"),
     Mutant("places of training in evaluation", "randomized", "torch.Generator().manual_seed(1000 * axis + size)", "torch.default_generator"),
     # gradients
     Mutant("no gradient", "learned", "self.table[state]", "self.table.detach()[state]"),

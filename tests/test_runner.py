@@ -313,6 +313,32 @@ def test_a_bag_of_embeddings_trains(encoding: str, tmp_path: Path) -> None:
     assert run(config, options(tmp_path)).parameters["total"] == cost(config).parameters
 
 
+@pytest.mark.parametrize("precision", ["bf16-true", "64-true", "bf16-mixed"])
+@pytest.mark.parametrize("task", EMBEDDED)
+def test_a_run_of_any_precision_measures_the_same(task: str, precision: str, tmp_path: Path) -> None:
+    usual, other = (run(smoke(task, precision=p), options(tmp_path)) for p in ("32-true", precision))
+    assert other.metrics == pytest.approx(usual.metrics, rel=0.01, abs=0.02)
+    for name, shares in usual.position_shares.items():
+        assert other.position_shares[name] == pytest.approx(shares, rel=0.02, abs=1e-4)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
+def test_memory_is_that_of_this_run_alone(tmp_path: Path) -> None:
+    torch.ones(2**28)  # a GiB, in an earlier run
+    before = environment.peak_memory_gib(torch.device("cpu"))
+    assert run(smoke(), options(tmp_path)).peak_memory_gib < before - 0.5
+
+
+def test_memory_is_counted_anew_on_cuda_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    reset: list[None] = []
+    monkeypatch.setattr("torch.cuda.reset_peak_memory_stats", lambda: reset.append(None))
+    environment.reset_peak_memory()
+    assert not reset  # which would start CUDA
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    environment.reset_peak_memory()
+    assert reset
+
+
 def test_memory_is_that_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peak = [1.0]
     monkeypatch.setattr("pebench.environment.peak_memory_gib", lambda device: peak[0])
@@ -419,6 +445,16 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
             clock[0] += 1000  # the checkpoint
     watch.on_train_end(trainer, None)
     assert (watch.seconds, watch.steps) == (7, 7)
+    resumed = Stopwatch()
+    resumed.load_state_dict(watch.state_dict())
+    trainer.max_steps = 20
+    for step in range(11, 21):
+        resumed.on_train_batch_start(trainer, None, None, step - 1)
+        clock[0] += 100 if step <= 13 else 1
+        trainer.global_step = step
+        resumed.on_train_batch_end(trainer, None, None, None, step - 1)
+    resumed.on_train_end(trainer, None)
+    assert (resumed.seconds, resumed.steps) == (14, 14)
 
 
 def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:

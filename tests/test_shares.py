@@ -117,6 +117,17 @@ def test_a_compiled_model_is_measured_and_left_as_it_is():
     assert not module.trunk.norm._forward_pre_hooks
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("task", ["text-order", "vit-digits"])
+def test_a_model_of_another_precision_is_measured_in_32_bit(task: str, dtype: torch.dtype):
+    config = smoke(task, "add")
+    data = datamodule_of(config)
+    module = build(config, data).to(dtype)
+    found = measure_shares(build(config, data), module, data, lambda: False)
+    assert found["trained"] == position_shares(build(config, data).to(dtype).float(), data)
+    assert {parameter.dtype for parameter in module.parameters()} == {dtype}
+
+
 class Stubborn(PositionalEncoding):
     """Cannot be built twice, or copied."""
 

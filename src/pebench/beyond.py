@@ -1,6 +1,7 @@
 """The test split again, at lengths and resolutions that the model was not trained at, and without its order."""
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from pebench.callbacks import InterruptedRunError
 from pebench.data.base import TensorDataModule
 from pebench.encodings.checks import EncodingError, blame
 from pebench.modules.base import SequenceModule
+
+log = logging.getLogger(__name__)
 
 
 def measure_beyond(
@@ -32,7 +35,7 @@ def measure_beyond(
 
     Returns:
         ``test/accuracy@1.5x`` and the like; nothing, but for controls, with an encoding that refuses positions
-        beyond the trained ones, and nothing at a size that it breaks at.
+        beyond the trained ones, nothing at a size that it breaks at, and nothing that is not finite.
 
     Raises:
         InterruptedRunError: If asked to stop.
@@ -46,9 +49,13 @@ def measure_beyond(
                 for batch in ready(batches, module, data, stop):
                     module.update(batch, "test")
         except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
-            logging.getLogger(__name__).warning("nothing was measured at %s: %s", label, blame(error))
+            log.warning("nothing was measured at %s: %s", label, blame(error))
         else:
-            found |= {f"{name}@{label}": float(metric.compute()) for name, metric in tested(module).items()}
+            for name, metric in tested(module).items():
+                if math.isfinite(value := float(metric.compute())):
+                    found[f"{name}@{label}"] = value
+                else:  # which no record can hold
+                    log.warning("nothing was measured at %s: %s is %s", label, name, value)
         for metric in tested(module).values():
             metric.reset()
     return found

@@ -82,7 +82,7 @@ class Curve(Callback):
 
 
 class Stopwatch(Callback):
-    """Measures training time without validation, from the end of the first steps on.
+    """Measures training time without validation, from the end of the first steps of every attempt on.
 
     Attributes:
         seconds: Training time measured.
@@ -96,16 +96,18 @@ class Stopwatch(Callback):
         self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
         self._born = time.perf_counter()
         self._since: float | None = None
+        self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start the watch, once warm and after every validation."""
-        if self._since is None and trainer.global_step >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
+        if self._since is None and self._taken >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
             self._since = time.perf_counter()
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Count a step."""
+        self._taken += 1
         if self._since is not None:
             self.steps += 1
 

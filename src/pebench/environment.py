@@ -59,6 +59,14 @@ def device_name(device: torch.device) -> str:
         return platform.processor() or platform.machine()
 
 
+def reset_peak_memory() -> None:
+    """Have `peak_memory_gib` count from here on, where that can be had: on CUDA, and of processes on Linux."""
+    if torch.cuda.is_initialized():
+        torch.cuda.reset_peak_memory_stats()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_memory_gib(device: torch.device) -> float | None:
     """Largest memory so far: of the accelerator if one is used, else resident memory of this process, if known."""
     if device.type == "cuda":

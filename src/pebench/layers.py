@@ -96,5 +96,7 @@ class PatchEmbedding(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Cut into patches and embed each."""
         patches = nn.functional.pixel_unshuffle(images, self.patch_size)
+        if patches.is_floating_point():  # data make 32-bit images, whatever a Trainer makes of the model
+            patches = patches.to(self.linear.weight.dtype)
         embedded: Tensor = self.linear(patches.flatten(2).transpose(1, 2))
         return embedded

@@ -41,7 +41,7 @@ class Record:
         flops_per_sample: Floating-point operations to train on one sample once, forward and backward; of texts, on one
             of the median length.
         throughput: Samples (images, texts, windows of tokens) trained on in a second, validation excluded.
-        peak_memory_gib: Largest resident memory of the process, or of the accelerator if one was used.
+        peak_memory_gib: Largest resident memory of the process while it trained, or of the accelerator if one was used.
         duration_s: Wall-clock time of the whole run.
         dataset: ``fingerprint`` (SHA-256 of the prepared data), ``sizes`` per split, ``padding`` (share of the
             tokens in a training epoch that are padding).

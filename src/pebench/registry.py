@@ -8,6 +8,7 @@ a name and checking an option happen here, in milliseconds, from source files al
 import ast
 import functools
 import importlib
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -252,7 +253,7 @@ def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         The options that differ from their defaults, whole numbers made floats where floats are meant.
 
     Raises:
-        UserError: For an option that it does not have, or of the wrong type.
+        UserError: For an option that it does not have, of the wrong type, or not finite.
 
     Example:
         >>> normal_options("rope", {"theta": 10}), normal_options("add", {"ratio": 1})
@@ -264,9 +265,12 @@ def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown_name(f"option of encoding {name!r}:", option, card.options or ["(it has none)"])
         kind, default = card.types[option], card.options[option]
         if kind is float and type(value) is int:
-            value = float(value)
-        if value != default and type(value) is not kind:
+            value = float(value) if abs(value) <= sys.float_info.max else math.inf
+        if value == default:
+            continue
+        if type(value) is not kind:
             raise UserError(f"option {option!r} of encoding {name!r} expects {kind.__name__}, got {value!r}.")
-        if value != default:
-            normal[option] = value
+        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
+            raise UserError(f"option {option!r} of encoding {name!r} must be finite, got {value!r}.")
+        normal[option] = value
     return normal

@@ -91,6 +91,7 @@ def run(
         ValueError: If the encoding does not fit the model.
     """
     started = datetime.now(UTC)
+    environment.reset_peak_memory()  # an earlier run may have been in this process
     environment.commit()  # kept: the checkout may have another one when the run ends
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -84,7 +84,7 @@ def measure_shares(
     try:
         return {
             "untrained": position_shares(untrained.to(trained.device), data, stop),
-            "trained": position_shares(copy.deepcopy(trained), data, stop),
+            "trained": position_shares(copy.deepcopy(trained).float(), data, stop),
         }
     except InterruptedRunError:
         raise

@@ -5,6 +5,8 @@ import math
 import pytest
 import torch
 
+from pebench.encodings.base import grid_positions
+
 from .helpers import (
     GRID,
     GRID_CELLS,
@@ -158,11 +160,20 @@ def test_sandwich_is_the_inner_product_of_two_sinusoids(causal, options, heads):
     attend(encoding, TEXT, layer=1).check_bias(rule, 1e-4)
 
 
+@pytest.mark.parametrize("positions", [grid_positions((256,)), torch.tensor([[0.0], [0.1], [7.0], [300.0], [2.5]])])
+def test_sandwich_has_the_bits_of_a_sum_for_every_pair(positions):
+    distance, products = (positions - positions.T).double(), torch.zeros(len(positions), len(positions)).double()
+    for k in range(1, 65):
+        products += (distance * 10000.0 ** (-k / 64)).cos()
+    expected = [((products - 64) / (8 * (h + 1) / 4)).float() for h in range(4)]
+    assert torch.equal(fresh("sandwich", (256,), heads=4).prepare(positions), torch.stack(expected))
+
+
 @pytest.mark.parametrize(
     ("name", "extent", "settings", "message"),
     [
-        ("fire", (9,), {"length": 0.0}, "must be positive, got 0.0 and 0.1"),
-        ("fire", (9,), {"c": -1.0}, "must be positive, got 512.0 and -1.0"),
+        ("fire", (9,), {"length": 0.0}, "must be positive and finite, got 0.0"),
+        ("fire", (9,), {"c": -1.0}, "must be positive and finite, got -1.0"),
         ("dynamic-bias", (9,), {"width": 2, "heads": 1}, "d_model of 4 or more, got 2"),
         ("sandwich", (9,), {"d": 7}, "even and positive, got 7"),
         ("sandwich", (9,), {"d": 0}, "even and positive, got 0"),

@@ -211,7 +211,7 @@ def test_cpe_has_a_place_in_a_model_of_one_block():
         ("position-matrix", (9,), {"rank": 0}, "must be 1 or more, got 0"),
         ("learnable-fourier", (9,), {"width": 9, "heads": 1}, "even d_model, got 9"),
         ("gated-add", (9, 9), {"width": 6}, "multiple of 4 for 2 position axes, got 6"),
-        ("gated-add", (9,), {"pace": 0.0}, "pace of encoding 'gated-add' must be positive, got 0"),
+        ("gated-add", (9,), {"pace": 0.0}, "pace of encoding 'gated-add' must be positive and finite, got 0"),
         ("multiply", (9,), {"width": 9, "heads": 1}, "multiple of 2 for 1 position axes, got 9"),
         ("add-proj", (9,), {"d_p": 3}, "multiple of 2 for 1 position axes, got 3"),
         ("concat-proj", (9, 9), {"d_p": 6}, "multiple of 4 for 2 position axes, got 6"),

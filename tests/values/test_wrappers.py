@@ -306,6 +306,10 @@ def test_interpolated_changes_nothing_within_the_trained_length(positions):
     seen.check(by_angle(seen, rope_angles(positions)), 1e-4)
 
 
+def test_interpolated_takes_what_adds_to_every_layer():
+    assert encode("interpolated", TEXT, of="add-every-layer").beyond == "goes on"
+
+
 def test_raster_counts_cells_row_by_row():
     encoding = encode("raster", GRID_CELLS, (9, 12))
     told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
@@ -390,6 +394,10 @@ def test_rotation_by_hand_and_by_rule_agree():
         *[
             ("interpolated", (9,), {"of": of}, "without a table of positions, got")
             for of in ("learned", "tupe", "swin-bias", "randomized", "raster(of='learned')")
+        ],
+        *[
+            ("interpolated", (9,), {"of": of}, "does not look for neighbours, got")
+            for of in ("cpe", "raster(of='cpe')", "stack(first='add', second='cpe')")
         ],
         *[
             ("raster", (9, 9), {"of": of}, "can be inside it")

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
 
@@ -22,7 +22,7 @@ class AddEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P.
+        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` is not positive.
 
     Source:
         Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762.
@@ -44,6 +44,7 @@ class AddEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add'")
+        check_positive(self.name, base=base)
         self.base, self.ratio = base, ratio
 
     def prepare(self, positions: Tensor) -> Tensor:

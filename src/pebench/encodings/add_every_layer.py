@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
 
@@ -24,7 +24,7 @@ class AddEveryLayerEncoding(PositionalEncoding):
         residual: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P.
+        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` is not positive.
 
     Source:
         Dehghani et al. 2019 (Universal Transformers), section 2.1, https://arxiv.org/abs/1807.03819.
@@ -48,6 +48,7 @@ class AddEveryLayerEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add-every-layer'")
+        check_positive(self.name, base=base)
         self.base, self.ratio = base, ratio
 
     def prepare(self, positions: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class ConcatEncoding(TableEncoding):
         embed: (B, L, D - d_p) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, or leaves no channel for content.
+        ValueError: If ``d_p`` is not a multiple of 2P or leaves no channel for content, or ``base`` is not positive.
 
     Source:
         The question is as old as Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; concatenation

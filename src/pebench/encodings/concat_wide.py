@@ -26,7 +26,7 @@ class ConcatWideEncoding(ConcatEncoding):
         embed: (B, L, D) to (B, L, D + d_p).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P and of the number of heads.
+        ValueError: If ``d_p`` is not a multiple of 2P and of the number of heads, or ``base`` is not positive.
 
     Source:
         As for ``concat``; the plain form of tools such as torch-position-embedding's "concat" mode.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.layers import Linear
 from pebench.registry import register
 
@@ -50,8 +50,7 @@ class FireEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
         super().__init__(spec)
-        if length <= 0 or c <= 0:
-            raise ValueError(f"length and c of encoding 'fire' must be positive, got {length} and {c}")
+        check_positive(self.name, length=length, c=c)
         self.start = c, length
         self.c, self.multiplier = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(()))
         self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2))

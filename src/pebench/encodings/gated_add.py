@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import EncodingSpec, check_positive
 from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
@@ -24,7 +24,7 @@ class GatedAddEncoding(TableEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P, or ``pace`` is not positive.
+        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` or ``pace`` is not positive.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate.
@@ -54,10 +54,9 @@ class GatedAddEncoding(TableEncoding):
         table: str = "sinusoid",
         pace: float | None = None,
     ) -> None:
-        if pace is not None and not pace > 0:
-            raise ValueError(f"pace of encoding {self.name!r} must be positive, got {pace}")
         super().__init__(spec)
         self.pace = spec.d_model**0.5 if pace is None else pace
+        check_positive(self.name, pace=self.pace)
         self.tell(table, spec.d_model, base, ratio, "d_model")
         self.gate = nn.Parameter(torch.empty(()))
         self.reset_parameters()

@@ -23,7 +23,7 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P.
+        ValueError: If ``head_dim`` is not a multiple of 2P, or ``theta`` is not positive.
 
     Source:
         Chen et al. 2024, "HoPE", section 4, https://arxiv.org/abs/2410.21216.

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.wrapper import Wrapper
+from pebench.encodings.wrapper import Wrapper, leaves, overrides
 from pebench.registry import register
 
 
@@ -12,7 +12,8 @@ from pebench.registry import register
 class InterpolatedEncoding(Wrapper):
     """Another encoding whose positions are divided by s in a text s times the trained length (position interpolation).
 
-    Up to the trained length nothing changes.
+    Up to the trained length nothing changes. Beyond it, encodings that look whole offsets up, as ``shaw``, ``deberta``
+    and ``t5-bias`` do, round them: neighbours then share an offset.
 
     Args:
         spec: The model.
@@ -22,7 +23,8 @@ class InterpolatedEncoding(Wrapper):
         As the other encoding's.
 
     Raises:
-        ValueError: If the encoding has a table, which knows nothing in between.
+        ValueError: If the encoding has a table, which knows nothing in between, or mixes neighbours, as ``cpe`` does,
+            of which there are none a fraction away.
 
     Source:
         Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
@@ -43,6 +45,9 @@ class InterpolatedEncoding(Wrapper):
         super().__init__(spec, of)
         if self.inner.beyond == "refuses":
             raise ValueError(f"encoding 'interpolated' needs one without a table of positions, got {of!r}")
+        # what tells the residual stream differences alone must find other tokens by them
+        if any(part.relative and overrides(part, "residual") for part in leaves(self.inner)):
+            raise ValueError(f"encoding 'interpolated' needs one that does not look for neighbours, got {of!r}")
 
     def squeezed(self, positions: Tensor) -> Tensor:
         """The positions within the trained range: (L, P)."""

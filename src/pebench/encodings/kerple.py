@@ -7,7 +7,7 @@ from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.registry import register
 
 LEAST = 1e-2
-"""What the parameters are kept above, as the authors do."""
+"""What the parameters count as at least, in the authors' code too."""
 
 
 @register("kerple-log")
@@ -25,6 +25,9 @@ class KerpleLogEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. Not causal, it is symmetric; on grids the distance is Euclidean. The paper is on causal text.
+        2. The authors' code sets a parameter that falls below 0.01 to it, and training goes on from there. Here the
+           parameter stays where it is, counts as 0.01, and has to come all the way back.
+        3. Initial values are drawn above 0.01; in the authors' code those below, one in 200 and in 100, are set to it.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -48,7 +51,7 @@ class KerpleLogEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw p from U(0, 2) and a from U(0, 1), as the authors' code does."""
+        """Draw p from U(0.01, 2) and a from U(0.01, 1)."""
         nn.init.uniform_(self.p, LEAST, 2)
         nn.init.uniform_(self.a, LEAST, 1)
 

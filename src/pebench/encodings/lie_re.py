@@ -34,6 +34,8 @@ class LieRotaryEncoding(PositionalEncoding):
     Differs from the paper:
         1. The paper has each layer and head its own generators in its largest form; ours are shared.
         2. What is drawn is below the diagonal, in the authors' code above it: they turn the other way.
+        3. Position i of n trained ones is i/n. In the authors' code (models/rope_vit.py) it is i/(n - 1), and i/(m - 1)
+           times m/n in a larger image of m.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=False)

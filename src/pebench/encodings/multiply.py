@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
 
@@ -21,7 +21,7 @@ class MultiplyEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P.
+        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` is not positive.
 
     Source:
         None known: the question "why add and not multiply?", with the sinusoid of Vaswani et al. 2017,
@@ -40,6 +40,7 @@ class MultiplyEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'multiply'")
+        check_positive(self.name, base=base)
         self.base = base
 
     def prepare(self, positions: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ class NtkRotaryEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, or the factor is below 1.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or the factor is below 1.
 
     Source:
         bloc97 2023, "NTK-Aware Scaled RoPE", as equation 16 of Peng et al. 2023 (YaRN),

@@ -23,7 +23,7 @@ class TruncatedRotaryEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, or p is none.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or p is none.
 
     Source:
         Barbero et al. 2024, "Round and Round We Go!", section 6.1, https://arxiv.org/abs/2410.06205.

@@ -25,7 +25,7 @@ class PartialRotaryEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, or the fraction is none.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or the fraction is none.
 
     Source:
         Black et al. 2022, "GPT-NeoX-20B", section 2.1.1, https://arxiv.org/abs/2204.06745: a quarter.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.registry import register
 
 
@@ -26,7 +26,7 @@ class PolarEncoding(PositionalEncoding):
         query_key: q and k (B, H, L, K) to (B, H, L, 2K).
 
     Raises:
-        ValueError: For a grid.
+        ValueError: If ``theta`` is not positive, or for a grid.
 
     Source:
         Gopalakrishnan et al. 2025, "Decoupling the 'What' and 'Where' With Polar Coordinate Positional
@@ -52,6 +52,7 @@ class PolarEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10000.0) -> None:
         super().__init__(spec)
+        check_positive(self.name, theta=theta)
         self.theta = theta
         self.delta = nn.Parameter(torch.empty(spec.num_heads, 1, spec.head_dim))
         self.reset_parameters()

@@ -24,7 +24,7 @@ class AddProjEncoding(TableEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P.
+        ValueError: If ``d_p`` is not a multiple of 2P, or ``base`` is not positive.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, for the comparison.
@@ -86,7 +86,7 @@ class ConcatProjEncoding(AddProjEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, or ``start`` neither of the two.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` not positive, or ``start`` neither of the two.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection".

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.registry import register
 
 
@@ -28,7 +28,7 @@ class RotaryEncoding(PositionalEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P.
+        ValueError: If ``head_dim`` is not a multiple of 2P, or ``theta`` is not positive.
 
     Source:
         Su et al. 2021, "RoFormer", section 3.2, https://arxiv.org/abs/2104.09864; the axial form with
@@ -56,6 +56,7 @@ class RotaryEncoding(PositionalEncoding):
                 f"{spec.num_axes} position axes, got {spec.head_dim}"
             )
         self.theta = theta if theta is not None else (10000.0 if spec.num_axes == 1 else 100.0)
+        check_positive(self.name, theta=self.theta)
         self.pairs = spec.head_dim // (2 * spec.num_axes)
 
     def frequencies(self, axis: int, length: float) -> Tensor:

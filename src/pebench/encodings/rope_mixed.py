@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.encodings.rope import rotate
 from pebench.registry import register
 
@@ -24,7 +24,7 @@ class RopeMixedEncoding(PositionalEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 4, or for positions with one axis.
+        ValueError: If ``head_dim`` is not a multiple of 4, ``theta`` not positive, or for positions with one axis.
 
     Source:
         Heo et al. 2024, "Rotary Position Embedding for Vision Transformer", section 3.2,
@@ -51,6 +51,7 @@ class RopeMixedEncoding(PositionalEncoding):
         super().__init__(spec)
         if spec.head_dim % 4:
             raise ValueError(f"encoding 'rope-mixed' needs a head width that is a multiple of 4, got {spec.head_dim}")
+        check_positive(self.name, theta=theta)
         self.theta = theta
         self.frequencies = nn.Parameter(torch.empty(spec.num_layers, 2, spec.num_heads, spec.head_dim // 2))
         self.reset_parameters()

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets, spread
 from pebench.registry import register
 
 
@@ -22,7 +22,7 @@ class SandwichEncoding(PositionalEncoding):
         bias: (H, L, L), the same in every layer.
 
     Raises:
-        ValueError: If ``d`` is not even and positive, or for a grid.
+        ValueError: If ``d`` is not even and positive, ``base`` not positive, or for a grid.
 
     Source:
         Chi et al. 2022, "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field
@@ -47,17 +47,18 @@ class SandwichEncoding(PositionalEncoding):
         super().__init__(spec)
         if d < 2 or d % 2:
             raise ValueError(f"d of encoding 'sandwich' must be even and positive, got {d}")
+        check_positive(self.name, base=base)
         self.d, self.base = d, base
 
     def prepare(self, positions: Tensor) -> Tensor:
         """The bias between all pairs of `positions`: (H, L, L)."""
-        device, pairs = positions.device, self.d // 2
-        distance = (positions - positions.T).double()
+        different, which = offsets(positions)
+        distance, half = different.double(), self.d // 2
         products = torch.zeros_like(distance)
-        for k in range(1, pairs + 1):  # all at once would take d/2 times the memory
-            products += (distance * self.base ** (-k / pairs)).cos()
-        rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=device) / self.spec.num_heads
-        return ((products - pairs) / rates[:, None, None]).float()
+        for k in range(1, half + 1):  # one after the other: another order of the sum would be other bits
+            products += (distance * self.base ** (-k / half)).cos()
+        rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=positions.device) / self.spec.num_heads
+        return spread(((products - half) / rates).float(), which)[0]
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same penalty in every layer."""

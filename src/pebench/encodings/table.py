@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive
 from pebench.encodings.sinusoid import check_width, sinusoid
 
 KINDS = ("sinusoid", "learned")
@@ -25,7 +25,7 @@ class Table(nn.Module):
         pace: The width of the token table, which is stored and scaled likewise: both then move alike under Adam.
 
     Raises:
-        ValueError: For an unknown kind, or a width that cannot hold a sinusoid.
+        ValueError: For an unknown kind, or a base that is not positive.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Table(nn.Module):
         super().__init__()
         if kind not in KINDS:
             raise ValueError(f"table of encoding {owner!r} must be sinusoid or learned, got {kind!r}")
+        check_positive(owner, base=base)
         self.spec, self.width, self.base, self.ratio, self.owner, self.pace = spec, width, base, ratio, owner, pace
         self.rows = nn.Parameter(torch.empty(spec.max_len, width)) if kind == "learned" else None
         self.reset_parameters()
@@ -70,7 +71,7 @@ class TableEncoding(PositionalEncoding):
             what: Name of the width, for messages.
 
         Raises:
-            ValueError: As `Table`.
+            ValueError: As `Table`, or for a width that cannot hold a sinusoid.
         """
         if kind != "learned":
             check_width(width, self.spec.num_axes, f"{what} of encoding {self.name!r}")

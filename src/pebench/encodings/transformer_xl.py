@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets
 from pebench.encodings.shaw import by_offset
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
@@ -24,7 +24,7 @@ class TransformerXlEncoding(PositionalEncoding):
         bias: (B, H, L, L).
 
     Raises:
-        ValueError: For an odd ``d_model``, or a grid.
+        ValueError: For an odd ``d_model``, a ``base`` that is not positive, or a grid.
 
     Source:
         Dai et al. 2019, "Transformer-XL", section 3.3, https://arxiv.org/abs/1901.02860.
@@ -53,6 +53,7 @@ class TransformerXlEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'transformer-xl'")
+        check_positive(self.name, base=base)
         self.base = base
         self.projection = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, spec.d_model))
         self.u = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, 1, spec.head_dim))

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import EncodingSpec, check_positive
 from pebench.encodings.rope import RotaryEncoding, rotate
 from pebench.registry import register
 
@@ -26,7 +26,8 @@ class XposEncoding(RotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: For an odd ``head_dim``, a ``scale_base`` that is not positive, a grid or a bidirectional model.
+        ValueError: For an odd ``head_dim``, a ``theta`` or ``scale_base`` that is not positive, a grid or a
+            bidirectional model.
 
     Source:
         Sun et al. 2022, "A Length-Extrapolatable Transformer", section 2.2 and algorithm 1,
@@ -52,8 +53,7 @@ class XposEncoding(RotaryEncoding):
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, scale_base: float = 512.0) -> None:
         super().__init__(spec, theta=theta)
-        if scale_base <= 0:
-            raise ValueError(f"scale_base of encoding 'xpos' must be positive, got {scale_base}")
+        check_positive(self.name, scale_base=scale_base)
         self.scale_base = scale_base
 
     def prepare(self, positions: Tensor) -> Any:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import EncodingSpec, check_positive
 from pebench.encodings.ntk_rope import NtkRotaryEncoding
 from pebench.registry import register
 
@@ -29,7 +29,8 @@ class YarnEncoding(NtkRotaryEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, or the factor is below 1.
+        ValueError: If ``head_dim`` is not a multiple of 2P, the factor is below 1, ``theta`` is not above 1, ``slow``
+            is not positive, or ``fast`` is below it.
 
     Source:
         Peng et al. 2023, "YaRN", sections 3.2 to 3.4, https://arxiv.org/abs/2309.00071.
@@ -58,6 +59,11 @@ class YarnEncoding(NtkRotaryEncoding):
         slow: float = 1.0,
     ) -> None:
         super().__init__(spec, theta=theta, factor=factor)
+        if self.theta <= 1:  # or later pairs would not be slower
+            raise ValueError(f"theta of encoding {self.name!r} must be above 1, got {self.theta}")
+        check_positive(self.name, fast=fast, slow=slow)
+        if fast < slow:
+            raise ValueError(f"fast of encoding {self.name!r} must be at least slow = {slow}, got {fast}")
         self.fast, self.slow = fast, slow
 
     def frequencies(self, axis: int, length: float) -> Tensor:

@@ -130,7 +130,7 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     record = Record(config=config, status="failed", error=error, duration_s=duration_s)
     try:
         write_record(record, out)
-    except OSError as problem:  # a full disk: the other runs must hear of this one all the same
+    except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on, and this one is told of
         print(f"the record of this failure could not be written: {problem}", file=sys.stderr)
     return record
 

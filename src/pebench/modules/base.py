@@ -37,7 +37,7 @@ class SequenceModule(lightning.LightningModule):
 
     Args:
         encoding: A registered name, or a class that takes a spec and options.
-        encoding_args: TrunkOptions of the encoding.
+        encoding_args: Options of the encoding.
         extent: Positions per axis in training.
         causal: Whether a token sees only the past.
         d_model: Width of the residual stream.
@@ -49,6 +49,10 @@ class SequenceModule(lightning.LightningModule):
         weight_decay: Decoupled decay of weight matrices.
         warmup: Share of all steps spent warming up.
         seed: Decides the value of every parameter.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
     def __init__(
@@ -111,6 +115,14 @@ class SequenceModule(lightning.LightningModule):
     def test_step(self, batch: Any, batch_idx: int) -> None:
         """Count a batch of the test split."""
         self.update(batch, "test")
+
+    def on_validation_start(self) -> None:
+        """Sum in 32 bit; where Lightning makes the model 16-bit, it does so to metrics, and sums have three digits."""
+        self.metrics.to(torch.float32)
+
+    def on_test_start(self) -> None:
+        """Sum in 32 bit, likewise."""
+        self.metrics.to(torch.float32)
 
     def on_validation_epoch_end(self) -> None:
         """Log the validation metrics."""

@@ -21,11 +21,15 @@ class LanguageModel(SequenceModule):
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
-        encoding_args: TrunkOptions of the encoding.
+        encoding_args: Options of the encoding.
         vocab_size: Number of tokens.
         max_len: Context in tokens.
         token_bytes: Bytes of text that each token stands for; with them bits per byte are measured too.
         options: Size, learning rate and seed; see `SequenceModule`.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
     token_bytes: Tensor

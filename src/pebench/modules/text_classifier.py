@@ -14,16 +14,20 @@ from pebench.modules.base import Classifier, TrunkOptions, masked_mean
 class TextClassifier(Classifier):
     """Text classifier, bidirectional, from the mean of the tokens that are not padding.
 
-    A batch is a triple: tokens (B, L), lengths (B,) and labels (B,). What stands behind a text's length
-    has no influence on it.
+    A batch is a triple: tokens (B, L), lengths (B,) from 1 to L, and labels (B,). What stands behind a text's
+    length has no influence on it; a text of no token has no mean, and gives NaN.
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
-        encoding_args: TrunkOptions of the encoding.
+        encoding_args: Options of the encoding.
         vocab_size: Number of tokens.
         max_len: Longest text in tokens.
         num_classes: Classes.
         options: Size, learning rate and seed; see `SequenceModule`.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ class ViT(Classifier):
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
-        encoding_args: TrunkOptions of the encoding.
+        encoding_args: Options of the encoding.
         image_size: Side of the image in pixels.
         patch_size: Side of a patch in pixels; must divide ``image_size``.
         channels: Colours.
@@ -26,7 +26,8 @@ class ViT(Classifier):
         options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
-        ValueError: If the patches do not tile the image.
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, the encoding cannot serve it, or the patches do not tile the image.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class ViT(Classifier):
         num_classes: int = 10,
         **options: Unpack[TrunkOptions],
     ) -> None:
-        if image_size % patch_size:
-            raise ValueError(f"patch_size must divide the image's side {image_size}, got {patch_size}")
+        if patch_size < 1 or image_size % patch_size:
+            raise ValueError(f"patch_size must be positive and divide the image's side {image_size}, got {patch_size}")
         side = image_size // patch_size
         super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
