@@ -223,7 +223,8 @@ def test_differences_that_hang_on_single_seeds_are_told(values: list[float], see
     told = [
         (label, seeds)
         for seeds, label in re.findall(
-            r"Without a single seed, for (\d) of the 5 that one could leave out, (\w+) would not be called better", text()
+            r"Without a single seed, for (\d) of the 5 that one could leave out, (\w+) would not be called better",
+            text(),
         )
     ]
     assert told == [("concat", str(seeds))] * bool(seeds)
