@@ -186,6 +186,7 @@ def test_of_two_who_meet_both_withdraw_and_the_next_gets_the_run(
     other = threading.Thread(target=lambda: refused.append(held(tmp_path)))
 
     def together(written: Path, path: Path) -> None:
+        step.wait()  # neither writes before both have looked
         create(written, path)
         step.wait()
 
