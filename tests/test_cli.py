@@ -518,7 +518,7 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
         process.stdout.readline()
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-        output, errors = process.communicate(timeout=20)
+        output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in output + errors
 
@@ -535,7 +535,7 @@ def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
             assert process.poll() is None
         blocked = re.search(r"SigBlk:\s*(\w+)", (found[0] / "status").read_text())
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors.count("Traceback")) == (130, 0), errors
     assert (
         int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
@@ -550,10 +550,10 @@ def test_an_interrupted_command_goes_on_where_it_was_stopped(
         assert any(line.startswith("[1/2] ") for line in process.stdout)
         family = descendants(process.pid)
         os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "pebench: interrupted. Finished runs are kept; the same command goes on from there.\n"
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while left := alive(family):
         assert time.monotonic() < end, left
         time.sleep(0.05)

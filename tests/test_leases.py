@@ -182,7 +182,7 @@ def test_of_two_who_meet_both_withdraw_and_the_next_gets_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As above, but the one with lease 0 does not have the run yet either: each sees the other's lease."""
-    create, alive, step, refused = leases._create, leases._alive, threading.Barrier(2, timeout=20), list[bool]()
+    create, alive, step, refused = leases._create, leases._alive, threading.Barrier(2, timeout=60), list[bool]()
     other = threading.Thread(target=lambda: refused.append(held(tmp_path)))
 
     def together(written: Path, path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_living_holder_renews_its_lease(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -56,23 +56,23 @@ class Server:
         self.url = re.search(r"http://\S+/", line)[0]
 
     def get(self, path: str, **query: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}data/{path}?{urllib.parse.urlencode(query)}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}data/{path}?{urllib.parse.urlencode(query)}", timeout=60) as answer:
             return json.load(answer)
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
         request = urllib.request.Request(
             f"{self.url}data/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def pixels(self, query: str) -> Image.Image:
-        with urllib.request.urlopen(f"{self.url}data/plugin/images/individualImage?{query}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}data/plugin/images/individualImage?{query}", timeout=60) as answer:
             return Image.open(io.BytesIO(answer.read())).convert("RGB")
 
     def end(self, by: signal.Signals) -> str:
         self.process.send_signal(by)
-        return self.process.communicate(timeout=30)[1]
+        return self.process.communicate(timeout=60)[1]
 
     def wait_for(self, runs: int) -> None:
         end = time.monotonic() + 60
