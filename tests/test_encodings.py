@@ -148,6 +148,7 @@ def test_none_classifies_by_its_bag_of_tokens():
         ("some-heads(of='cpe')", "takes one that acts in attention alone"),
         ("raster(of='randomized')", "cannot have 'randomized' inside, but can be inside it"),
         ("interpolated(of='learned')", "needs one without a table"),
+        ("interpolated(of='fox')", "needs one that asks for positions"),
     ],
 )
 def test_what_cannot_be_composed_is_refused(name: str, message: str):

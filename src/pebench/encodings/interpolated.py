@@ -24,7 +24,7 @@ class InterpolatedEncoding(Wrapper):
 
     Raises:
         ValueError: If the encoding has a table, which knows nothing in between, or mixes neighbours, as ``cpe`` does,
-            of which there are none a fraction away.
+            of which there are none a fraction away, or counts tokens by itself.
 
     Source:
         Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
@@ -45,6 +45,8 @@ class InterpolatedEncoding(Wrapper):
         super().__init__(spec, of)
         if self.inner.beyond == "refuses":
             raise ValueError(f"encoding 'interpolated' needs one without a table of positions, got {of!r}")
+        if self.contextual:
+            raise ValueError(f"encoding 'interpolated' needs one that asks for positions, got {of!r}")
         # what tells the residual stream differences alone must find other tokens by them
         if any(part.relative and overrides(part, "residual") for part in leaves(self.inner)):
             raise ValueError(f"encoding 'interpolated' needs one that does not look for neighbours, got {of!r}")
