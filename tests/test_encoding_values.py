@@ -101,6 +101,22 @@ def test_add_sums_content_and_sinusoid(positions):
 
 
 @both_golden
+def test_add_sums_the_sinusoid_of_concat_and_the_last_channels(positions):
+    extent, narrow = (9,) * len(positions[0]), {"width": 20, "d_p": 8, "base": 50.0, "ratio": 0.25}
+    encoding, beside = encode("add", extent, **narrow), encode("concat", extent, **narrow)
+    content = noise(2, 5, 20)
+    waves = torch.tensor([wave(p, 8, 50.0, 0.25) for p in positions])
+    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert torch.equal(told[..., :12], content[..., :12])
+    assert_same(told[..., 12:], content[..., 12:] + waves, 1e-6)
+    content[..., 12:] = 0  # which leaves nothing else to tell them apart
+    assert torch.equal(
+        encoding.embed(content, encoding.prepare(torch.tensor(positions))),
+        beside.embed(content[..., :12], beside(beside.prepare(torch.tensor(positions)))),
+    )
+
+
+@both_golden
 def test_concat_keeps_content_first_and_puts_the_sinusoid_last(positions):
     encoding = encode("concat", (9,) * len(positions[0]), width=20, d_p=8, base=50.0)
     content = noise(2, 5, encoding.content_width)
@@ -399,6 +415,9 @@ def test_learned_refuses_a_longer_text():
     [
         ("add", TEXT, 7, 1, {}, "multiple of 2 for 1 position axes, got 7"),
         ("add", GRID, 6, 1, {}, "multiple of 4 for 2 position axes, got 6"),
+        ("add", TEXT, 8, 1, {"d_p": 3}, "multiple of 2 for 1 position axes, got 3"),
+        ("add", TEXT, 8, 1, {"d_p": 0}, "positive multiple of 2 .* got 0"),
+        ("add", TEXT, 8, 1, {"d_p": 10}, "at most d_model = 8, got 10"),
         ("concat", TEXT, 8, 1, {"d_p": 3}, "multiple of 2 for 1 position axes, got 3"),
         ("concat", GRID, 16, 1, {"d_p": 6}, "multiple of 4 for 2 position axes, got 6"),
         ("concat", TEXT, 8, 1, {"d_p": 0}, "positive multiple of 2 .* got 0"),

@@ -68,16 +68,16 @@ BROKEN = [
     # shapes taken for what they are not
     Mutant("indexed by batch", "add", "x + state.to(x.dtype)", "x + state.to(x.dtype)[: len(x), None]"),
     Mutant("indexed by batch", "learned", "self.table[state] * self.spec", "self.table[: len(x), None] * self.spec"),
-    Mutant("the number of tokens for positions", "add", "sinusoid(positions, self.spec", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self.spec"),
+    Mutant("the number of tokens for positions", "add", "sinusoid(positions, self", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self"),
     Mutant("positions from the sequence", "t5_bias", "positions.T[:, None, :] - positions.T[:, :, None]", "torch.arange(len(positions)).expand(positions.shape[1], 1, -1) - positions.T[:, :, None]"),
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
     Mutant("sum over the batch", "fox", ".cumsum(dim=1)", ".cumsum(dim=0)"),
     # state kept too long, or by too many
-    Mutant("stale state by length", "add", "        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)", "        self.kept = getattr(self, 'kept', {})\n        return self.kept.setdefault(len(positions), sinusoid(positions, self.spec.d_model, self.base, self.ratio))"),
+    Mutant("stale state by length", "add", "        waves = sinusoid(positions, self.d_p, self.base, self.ratio)", "        self.kept = getattr(self, 'kept', {})\n        waves = self.kept.setdefault(len(positions), sinusoid(positions, self.d_p, self.base, self.ratio))"),
     Mutant("stale state for ever", "alibi", "        offsets = positions", "        positions = self.__dict__.setdefault('kept', positions)[: len(positions)]\n        offsets = positions"),
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),
-    Mutant("kept in the class for ever", "add", "        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)", "        type(self).kept = [*getattr(self, 'kept', []), 0]\n        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)"),
+    Mutant("kept in the class for ever", "add", "        waves = sinusoid(", "        type(self).kept = [*getattr(self, 'kept', []), 0]\n        waves = sinusoid("),
     Mutant("a table for all instances", "sandwich", "return spread(((products - half) / rates).float(), which)[0]", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), spread(((products - half) / rates).float(), which)[0])"),
     Mutant("places of training in evaluation", "randomized", "torch.Generator().manual_seed(1000 * axis + size)", "torch.default_generator"),
     # gradients
@@ -122,7 +122,7 @@ BROKEN = [
     Mutant("declared blind", "none", "    blind = True\n", ""),
     Mutant("declared to refuse", "multiply", "    def __init__", "    beyond = 'refuses'\n\n    def __init__"),
     Mutant("clamps, declared to go on", "add", "sinusoid(positions, self", "sinusoid(positions.clamp(max=7), self"),
-    Mutant("clamps too early", "add", "        return sinusoid(positions", "        self.beyond = 'clamps'\n        positions = positions.clamp(max=self.spec.extent[0] - 2)\n        return sinusoid(positions"),
+    Mutant("clamps too early", "add", "        waves = sinusoid(positions", "        self.beyond = 'clamps'\n        positions = positions.clamp(max=self.spec.extent[0] - 2)\n        waves = sinusoid(positions"),
     Mutant("refuses without its name", "swin_bias", "f\"encoding 'swin-bias' knows the integer", "f\"knows the integer"),
     Mutant("takes what is beyond", "base", "(positions >= sizes).any()", "False", "learned"),
     Mutant("wrong number of parameters", "tupe", "max_len * d_model + 2 * d_model * d_model", "max_len * d_model + d_model * d_model"),

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from torch import Tensor
+from torch.nn import functional
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
 from pebench.encodings.sinusoid import check_width, sinusoid
@@ -16,19 +17,23 @@ class AddEncoding(PositionalEncoding):
     Args:
         spec: The model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless. 10000 in the paper.
-        ratio: Root mean square of the sinusoid relative to the content's at initialisation.
+        ratio: Root mean square of the sinusoid, in its channels, relative to the content's at initialisation.
+        d_p: Channels that the sinusoid is added to, the last ones; a multiple of 2P. ``None`` takes all. It is then the
+            sinusoid of ``concat``, with content in its channels too.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` is not positive.
+        ValueError: If ``d_model`` or ``d_p`` is not a multiple of 2P, ``d_p`` is above ``d_model``, or ``base`` is not
+            positive.
 
     Source:
         Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762.
 
     Differs from the paper:
         1. The sinusoid's root mean square is ``ratio``, where the paper's is 0.71 of the content's.
+        2. The paper has no ``d_p``.
 
     Example:
         >>> import torch
@@ -41,15 +46,21 @@ class AddEncoding(PositionalEncoding):
 
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
 
-    def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
+    def __init__(
+        self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0, d_p: int | None = None
+    ) -> None:
         super().__init__(spec)
-        check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add'")
+        self.d_p = spec.d_model if d_p is None else d_p
+        check_width(self.d_p, spec.num_axes, f"{'d_model' if d_p is None else 'd_p'} of encoding 'add'")
+        if self.d_p > spec.d_model:
+            raise ValueError(f"d_p of encoding 'add' must be at most d_model = {spec.d_model}, got {d_p}")
         check_positive(self.name, base=base)
         self.base, self.ratio = base, ratio
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, D)."""
-        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)
+        """The sinusoid at `positions`, behind zeros: (L, D)."""
+        waves = sinusoid(positions, self.d_p, self.base, self.ratio)
+        return functional.pad(waves, (self.spec.d_model - self.d_p, 0))
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus position."""

@@ -19,6 +19,9 @@ WORDS = ("Encoding", "Contrast", "Verdict")
 SIZE = re.compile(r"[0-9.]+x")
 """Of a test split that is not of the trained size: ``2x``."""
 
+MOST_SHOWN = 12
+"""Of tables with more rows pairs stand in the JSON alone: in text they would be a page of their own."""
+
 Grid = dict[str, list[str]]
 """Header to cells."""
 
@@ -185,9 +188,12 @@ def contrasts(table: Table, page: Page) -> Grid:
 
 
 def pairs(table: Table) -> Grid:
-    """Every two rows: the one at the left minus the one above, with what may be said of it; empty as `Table.pairs`."""
+    """Every two rows: the one at the left minus the one above, with what may be said of it.
+
+    Empty as `Table.pairs`, and for more than `MOST_SHOWN` rows.
+    """
     task, labels = table.task, [row.label for row in table.rows]
-    if not table.pairs:
+    if not table.pairs or len(labels) > MOST_SHOWN:
         return {}
     most = max(difference.n for difference, _ in table.pairs.values())
 

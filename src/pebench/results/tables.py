@@ -34,8 +34,8 @@ REGIME_TEXT = {
 """What the rows of a table have in common, in words."""
 
 
-MOST_PAIRED = 12
-"""Of tables with more rows pairs are not told: they would be a page of their own."""
+MOST_PAIRED = 24
+"""Of tables with more rows pairs are not compared."""
 
 ENOUGH = 5
 """Seeds from which on it is told which differences hang on single ones; with fewer almost all do."""
