@@ -50,6 +50,26 @@ def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) ->
         assert comparable(published) == comparable(text), f"{ending}: make results"
 
 
+def test_runs_done_again_differ_as_results_say() -> None:
+    """To the last bit not at all on the kind of processor, and with the threads, that the published ones had."""
+    published = {record.config.key: record for record in read_records(ROOT / "results" / "core.jsonl")}
+    moved, same = {}, []
+    for name in ("again", "two-threads"):
+        for again in read_records(ROOT / "results" / "checks" / f"{name}.jsonl"):
+            first = published[again.config.key]
+            alike = all(again.environment[what] == first.environment[what] for what in ("device", "threads"))
+            equal = [again.metrics[metric] == first.metrics[metric] for metric in first.metrics]
+            assert all(equal) if alike else not all(equal)
+            same += [again] * alike
+            if not alike:
+                change = 100 * (again.metrics["test/accuracy"] - first.metrics["test/accuracy"])
+                moved.setdefault(again.config.task, []).append(change)
+    assert (len(same), {record.config.task for record in same}) == (8, {"lm-wikitext2", "text-imdb", "text-sst2"})
+    assert moved["vit-cifar10"] == pytest.approx([53.70 - 53.04], abs=0.005)
+    assert (min(moved["text-sst2"]), max(moved["text-sst2"])) == pytest.approx((-0.11, 1.15), abs=0.005)
+    assert len(moved["text-sst2"]) == 5
+
+
 def comparable(text: str) -> str:
     """A page without its pictures, unless matplotlib is the version that draws them to the byte."""
     return text if SAME_MATPLOTLIB else re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
