@@ -21,9 +21,10 @@ import pytest
 from pebench import __version__
 from pebench.cli import main
 from pebench.cli.grammar import parser
-from pebench.cli.running import at_a_time, gpu_groups
-from pebench.config import CORE_ENCODINGS
+from pebench.cli.running import at_a_time, gpu_groups, make_plan
+from pebench.config import CORE_ENCODINGS, Options
 from pebench.errors import UserError
+from pebench.executors.server import _prepare
 from pebench.executors.worker import failed_record
 from pebench.records import FILE_NAME, find_record, read_records
 from pebench.registry import encoding_cards
@@ -399,6 +400,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--set", "model.dropout=1"], "model.dropout must be in"),
         ([*SMOKE, "--set", "data.max_len=3"], "unknown setting 'data.max_len'"),
         ([*SMOKE, "--data-dir", "nowhere"], "--data-dir expects a folder"),
+        ([*SMOKE, "--devices", "3"], "train.batch_size must be a multiple of --devices, got 16"),
+        ([*SMOKE, "--set", "train.precision=16-mixed"], "16-mixed needs a GPU; on processors: bf16-mixed"),
         (["run", "--task", "vit-digits", "--tier", "full"], "has no tier 'full'. Valid for it: smoke, quick"),
         (["run", "--suite", "nowhere.py"], "'nowhere.py' does not exist"),
         (["report", "nowhere"], "'nowhere' does not exist"),
@@ -410,6 +413,28 @@ def test_a_mistake_is_told_in_a_line(arguments: list[str], words: str, capsys: p
     assert message.startswith("pebench: error: ")
     assert words in message
     assert "Traceback" not in message
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_a_device_that_is_not_there_is_told(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"torch.{device if device == 'cuda' else 'backends.mps'}.is_available", lambda: False)
+    assert ask(*SMOKE, "--device", device, out=tmp_path / "runs").code == 2
+    assert f"--device {device}: there is none here" in capsys.readouterr().err
+    assert not [*tmp_path.rglob("record.json")]
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", "/dev/null/cache")
+    (problem,) = _prepare([configure("text-order", "add", tier="smoke")], Options(tmp_path), lambda _: None)
+    assert problem.startswith("text-order: ")
+    assert "/dev/null/cache" in problem
+
+
+def test_a_suite_whose_contrasts_are_of_other_rows_serves_some_of_its_rows() -> None:
+    plan = make_plan(parser().parse_args(["run", "--suite", "fusion", "--task", "text-sst2", "--pe", "rope"]))
+    assert {kind.encoding for kind in plan.kinds} == {"rope"}
 
 
 def test_a_file_in_the_place_of_the_output_folder_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -754,6 +754,12 @@ def test_too_small_a_vocabulary_is_said(task, tmp_path):
         load(task, tmp_path, vocab_size=3)
 
 
+def test_a_vocabulary_has_room_for_what_is_no_word(tmp_path):
+    write_imdb(tmp_path / "data")
+    with pytest.raises(UserError, match=r"data\.vocab_size must be at least 2 here, got 1"):
+        load("text-imdb", tmp_path, vocab_size=1)
+
+
 # Running text
 
 

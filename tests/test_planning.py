@@ -326,6 +326,10 @@ def test_a_suites_selection_can_be_changed_and_added_to(tmp_path: Path) -> None:
         ({"select": {"data.max_len": [8]}}, r"unknown setting 'data\.max_len'"),
         ({"select": {RATE: ["fast"]}}, r"train\.learning_rate expects float, got 'fast'"),
         ({"select": {RATE: [0.0]}}, r"train\.learning_rate must be positive, got 0\.0"),
+        (
+            {"select": {RATE: [0.1]}, "settings": {RATE: 1.0}},
+            rf"{RATE} cannot be set and selected.*--select {RATE}=VALUE",
+        ),
         ({"select": {"model.num_heads": [2, 3]}}, r"d_model must be a multiple of model\.num_heads, got 16 and 3"),
     ],
 )

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import lightning
 import pytest
 import torch
 
@@ -17,7 +18,7 @@ from pebench.data.batches import Batches
 from pebench.errors import UserError
 from pebench.processes import run_on_devices
 from pebench.records import Record, find_record
-from pebench.runner import run
+from pebench.runner import build, run
 from pebench.tasks import configure
 
 SETTINGS = {"train.max_steps": 24, "train.evaluations": 3, "train.batch_size": 16}
@@ -43,6 +44,7 @@ def check_same(alone: Record, together: Record) -> None:
     assert together.metrics == pytest.approx(alone.metrics, rel=1e-4)
     for ours, theirs in zip(alone.curve, together.curve, strict=True):
         assert theirs["val/loss"] == pytest.approx(ours["val/loss"], rel=1e-4)
+        assert theirs["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)  # of the whole batch
     assert (alone.environment["devices"], together.environment["devices"]) == (1, 2)
 
 
@@ -73,6 +75,33 @@ def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     whole, halves = (record_of(config, tmp_path / name) for name in ("whole", "halves"))
     check_same(alone, whole)
     assert (halves.metrics, halves.curve) == (whole.metrics, whole.curve)
+
+
+def test_a_trainer_of_ones_own_deals_data_out_once(tmp_path: Path) -> None:
+    """Lightning deals out what has not been dealt out; twice would leave some examples to nobody."""
+    data = datamodule_of(RUNS[0])
+    model = build(RUNS[0], data)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    alone, together = (
+        lightning.Trainer(
+            default_root_dir=tmp_path, accelerator="cpu", devices=devices, strategy=strategy, **quiet
+        ).test(model, data, verbose=False)[0]
+        for devices, strategy in ((1, "auto"), (2, "ddp_spawn"))
+    )
+    assert together == pytest.approx(alone, rel=1e-5)
+
+
+@pytest.mark.parametrize("task", ["lm-grammar", "vit-digits", "text-order"])
+def test_every_process_has_something_to_evaluate(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = datamodule_of(configure(task, "add", tier="quick", settings={"train.batch_size": 256}))
+    data.prepare_data()
+    data.setup()
+    found = []
+    for rank in range(8):
+        monkeypatch.setattr(type(data), "share", (rank, 8))
+        found.append([len(batch[-1]) for batch in data.val_dataloader()])
+    assert all(found)  # Lightning fails where a process has none
+    assert sum(map(sum, found)) == data.sizes()["val"]
 
 
 def test_devices_must_divide_the_batch(tmp_path: Path) -> None:

@@ -60,6 +60,18 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
         assert shown(name, tmp_path / config.directory) == pytest.approx({p["step"]: p[name] for p in record.curve})
 
 
+def test_an_interrupted_run_may_be_moved(tmp_path: Path) -> None:
+    """Its best weights are behind it, so that it must know them in their new place."""
+    settings = {"max_steps": 60, "evaluations": 6, "learning_rate": 3.0, "warmup": 0.9, "clip": 100.0}
+    config = configure("vit-digits", "add", 0, "quick", {f"train.{name}": value for name, value in settings.items()})
+    undisturbed = run(config, options(tmp_path / "whole"))
+    assert undisturbed.metrics["best_step"] < 30
+    with pytest.raises(InterruptedRunError):
+        run(config, options(tmp_path / "here"), stop=after(45))
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert run(config, options(tmp_path / "there")).metrics == undisturbed.metrics
+
+
 def test_a_run_of_another_plug_in_begins_again(
     undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

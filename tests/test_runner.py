@@ -24,6 +24,7 @@ from pebench.config import Options, RunConfig
 from pebench.costs import cost
 from pebench.data import datamodule_of
 from pebench.data.images import Images
+from pebench.errors import UserError
 from pebench.models.transformer import Transformer
 from pebench.modules import TextClassifier, ViT
 from pebench.modules.base import SequenceModule
@@ -394,6 +395,20 @@ def test_gradients_that_are_scaled_are_unscaled_before_they_are_clipped(scaler: 
     assert module.configure_optimizers()["optimizer"].defaults["fused"] is fused
 
 
+@pytest.mark.parametrize(("algorithm", "clipped"), [("value", [0.5, -0.5, 0.1]), ("norm", [0.30, -0.40, 0.01])])
+def test_gradients_are_clipped_by_what_a_trainer_of_ones_own_says(algorithm: str, clipped: list[float]) -> None:
+    module, weight = build(smoke(), datamodule_of(smoke())), nn.Parameter(torch.zeros(3))
+    weight.grad = torch.tensor([3.0, -4.0, 0.1])
+    module.configure_gradient_clipping(torch.optim.SGD([weight], 1.0), 0.5, algorithm)
+    assert weight.grad.tolist() == pytest.approx(clipped, abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*fp16 is not supported on CPU")
+def test_a_precision_that_lightning_would_replace_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="16-mixed needs a GPU"):
+        run(smoke(precision="16-mixed"), options(tmp_path))
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_ends_the_run_soon(
     value: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -542,11 +557,13 @@ def test_a_folder_of_runs_is_read_as_records(record: Record, out: Path) -> None:
     assert record in read_records(out)
 
 
-def test_a_model_of_a_run_serves_a_trainer_of_ones_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [0, 1, 50])
+def test_a_model_of_a_run_serves_a_trainer_of_ones_own(every: int, tmp_path: Path) -> None:
     config = smoke("text-order", "rope")
     data = datamodule_of(config)
     trainer = lightning.Trainer(
         default_root_dir=tmp_path, max_steps=2, accelerator="cpu", limit_val_batches=1, logger=False,
+        log_every_n_steps=every,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     trainer.fit(build(config, data), datamodule=data)

@@ -177,6 +177,19 @@ def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):
                 assert [*found.values()] == pytest.approx([part(values) for values in seeds])
 
 
+def test_records_alone_have_bands(out, tmp_path):
+    for path in out.rglob("record.json"):
+        copy = tmp_path / path.relative_to(out)
+        copy.parent.mkdir(parents=True)
+        shutil.copy(path, copy)
+    server = Server(tmp_path)
+    try:
+        server.wait_for(1)
+        assert all(run.startswith(FOLDER) for run in server.get("runs"))
+    finally:
+        server.end(signal.SIGINT)
+
+
 def test_an_encoding_has_one_picture_and_one_for_each_seed_if_it_is_learnt(server, records):
     tags = server.get("plugin/images/tags")
     assert {run: found["encoding"]["samples"] for run, found in tags.items()} == {

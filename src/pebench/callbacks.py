@@ -56,7 +56,7 @@ class Curve(Callback):
     ) -> None:
         """Tell of progress a few times a run."""
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
-            self.train_loss = float(outputs["loss"])
+            self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:

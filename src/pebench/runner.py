@@ -114,6 +114,8 @@ def run(
     callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
     logger = RunLogger(folder, step)
     trainer = make_trainer(config, options, logger, callbacks)
+    if trainer.precision != config.train.precision:  # Lightning takes another, and only warns
+        raise UserError(f"train.precision={config.train.precision} needs a GPU; on processors: bf16-mixed.")
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
     device = trainer.strategy.root_device
@@ -201,10 +203,30 @@ def check_best(checkpoint: str, step: float) -> None:
         raise RuntimeError(f"{checkpoint} holds step {found}, expected {step}: another process was at this run")
 
 
+class Best(ModelCheckpoint):
+    """One that finds its weights beside the checkpoint that it goes on from, wherever that has been moved."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+
+        def here(path: str) -> str:
+            return path and str(Path(str(self.dirpath)) / Path(path).name)
+
+        names = ("best_model_path", "kth_best_model_path", "last_model_path")
+        moved: dict[str, Any] = {name: here(state_dict[name]) for name in names}
+        moved["best_k_models"] = {here(path): score for path, score in state_dict["best_k_models"].items()}
+        super().load_state_dict(state_dict | moved | {"dirpath": self.dirpath})
+
+    @property
+    def state_key(self) -> str:
+        """As Lightning's own, for checkpoints of before."""
+        return super().state_key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)
+
+
 def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
     """Keeps the weights that validation likes best."""
     monitor, mode = find_task(config.task).monitored(config.train.monitor)
-    return ModelCheckpoint(
+    return Best(
         folder / "checkpoints", filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
     )
 

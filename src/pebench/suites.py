@@ -283,6 +283,8 @@ class Suite:
     def _lists(self, name: str, values: Any) -> Iterator[str]:
         """What is wrong with the values to select a setting from."""
         lists, where = [values], ""
+        if name in self.settings:
+            yield f"{name} cannot be set and selected too; for one value alone: --select {name}=VALUE"
         if isinstance(values, Mapping):
             lists, where = [values.get(task) for task in self.tasks], " on each task"
             yield from self._unknown_task(f"select {name}", values)

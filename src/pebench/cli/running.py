@@ -127,6 +127,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
         "selection_seeds": options.selection_seeds, "reference": options.reference,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
+    if encodings:
+        suite = replace(suite, contrasts=())  # of rows that may not be asked for; only pages show them
     select, vary = (
         {name: values.split(",") for name, values in parse_settings(assignments, flag).items()}
         for assignments, flag in ((options.select, "--select"), (options.vary, "--vary"))
@@ -201,6 +203,7 @@ def start(
             warm_up()
         check_costs(kinds)
         check_reach(kinds, options.executor)
+        check_devices(kinds, options)
         groups = gpu_groups(options)
         if here:  # now, while Ctrl-C is safe
             import pebench.processes
@@ -280,6 +283,30 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
             f"encoding {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
             f"--executor {executor} do not import: have it in a module, and ask for it as --pe module:Class."
         )
+
+
+def check_devices(kinds: Iterable[RunConfig], options: argparse.Namespace) -> None:
+    """Refuse devices that are not here, or do not serve the runs.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    for config in kinds:
+        if (size := config.train.batch_size) % options.devices:
+            raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
+    if options.executor not in ("local", "sequential"):
+        return  # other machines have other devices
+    import torch
+
+    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(options.device, True):
+        raise UserError(
+            f"--device {options.device}: there is none here, or this torch cannot use it. See: --device auto"
+        )
+    if not (any(there.values()) and options.device != "cpu"):
+        for config in kinds:
+            if config.train.precision == "16-mixed":
+                raise UserError("train.precision=16-mixed needs a GPU; on processors: bf16-mixed.")
 
 
 def finish(

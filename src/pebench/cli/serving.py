@@ -13,7 +13,8 @@ def tensorboard_command(options: argparse.Namespace) -> int:
     """``pebench tensorboard``."""
     _check_address(options)
     out: Path = options.out
-    if not out.is_dir() or next(out.glob("*/*/*/events.out.tfevents.*"), None) is None:
+    kinds = ("events.out.tfevents.*", "record.json")  # of records alone, as merge lays them out, there are bands
+    if not out.is_dir() or all(next(out.glob(f"*/*/*/{name}"), None) is None for name in kinds):
         what = "has no runs in it" if out.is_dir() else "is no folder"
         raise UserError(f"expected an output folder with runs, but {str(out)!r} {what}. See: pebench run --help")
     from pebench.bands import write_bands

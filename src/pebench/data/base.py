@@ -176,7 +176,8 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def _all_of(self, data: Dataset[Any], lengths: Tensor | None = None, size: float = 1.0) -> DataLoader[Any]:
         """Every example once; fewer at a time where they are `size` times as large as in training."""
-        batch_size = max(1, round(2 * self.batch_size / size))
+        most = len(data) // self.share[1]  # type: ignore[arg-type]  # every process needs a batch, or Lightning fails
+        batch_size = max(1, min(round(2 * self.batch_size / size), most))
         return _loader(data, Batches(len(data), batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
 
     @property

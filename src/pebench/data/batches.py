@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset, DistributedSampler
 
 from pebench.streams import stream
 
@@ -13,7 +13,7 @@ IGNORE = -100
 """Target of a token that does not count; the default of torch's cross-entropy."""
 
 
-class Batches(Sampler[Tensor]):
+class Batches(DistributedSampler[Tensor]):  # by name alone: what a Trainer wraps in another would be dealt out twice
     """Indices of one epoch, a batch at a time, to be given to a data set as they are.
 
     With a seed, an epoch's order is a function of seed and epoch alone. With lengths, a batch holds
@@ -42,7 +42,7 @@ class Batches(Sampler[Tensor]):
     ) -> None:
         if seed is not None and count < batch_size:
             raise ValueError(f"expected at least batch_size = {batch_size} training examples, got {count}")
-        self.count, self.batch_size, self.seed, self.lengths = count, batch_size, seed, lengths
+        self.count, self.batch_size, self._seed, self.lengths = count, batch_size, seed, lengths
         self.start, self.epoch, self.share = start, 0, share
 
     def set_epoch(self, epoch: int) -> None:
@@ -56,7 +56,7 @@ class Batches(Sampler[Tensor]):
 
     @property
     def _per_epoch(self) -> int:
-        if self.seed is not None:
+        if self._seed is not None:
             return self.count // self.batch_size
         rank, processes = self.share
         return len(range(rank, -(-self.count // self.batch_size), processes))
@@ -71,12 +71,12 @@ class Batches(Sampler[Tensor]):
             epoch, skip = epoch + 1, 0
 
     def _batches(self, epoch: int) -> Iterator[Tensor]:
-        if self.seed is None:
+        if self._seed is None:
             order = torch.arange(self.count) if self.lengths is None else self.lengths.argsort(stable=True)
             rank, processes = self.share
             yield from order.split(self.batch_size)[rank::processes]
             return
-        generator = torch.Generator().manual_seed(stream(self.seed, "order", epoch))
+        generator = torch.Generator().manual_seed(stream(self._seed, "order", epoch))
         order = torch.randperm(self.count, generator=generator)[: self._per_epoch * self.batch_size]
         batches = torch.arange(self._per_epoch)
         if self.lengths is not None:

@@ -93,6 +93,8 @@ class HubTexts(LabelledTexts):
 
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
+        if self.vocab_size < len(SPECIAL):
+            raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
         data = self.load()
         train, test = data["train"], data[self.test_split]
         kept, held_out = self.split_train(list(train[self.text_column]))

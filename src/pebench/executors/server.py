@@ -113,7 +113,7 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, tell: Callable[[str],
             data.prepare_data()
             data.setup()
             data.train_dataloader()
-        except (UserError, ValueError) as error:
+        except (UserError, ValueError, OSError) as error:
             problems.append(f"{config.task}: {error}")
     return problems
 

@@ -104,8 +104,9 @@ class SequenceModule(lightning.LightningModule):
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """One step; the loss is logged as often as the trainer logs, not more."""
         loss = self.loss(batch)
-        if (self.global_step + 1) % int(self.trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
-            self.log("train/loss", loss, batch_size=1)
+        every = int(self.trainer.log_every_n_steps)  # type: ignore[attr-defined]
+        if every and (self.global_step + 1) % every == 0:
+            self.log("train/loss", loss, batch_size=1, sync_dist=True)
         return loss
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
@@ -160,7 +161,8 @@ class SequenceModule(lightning.LightningModule):
         """
         if gradient_clip_val:
             weights = [weight for group in optimizer.param_groups for weight in group["params"]]
-            nn.utils.clip_grad_norm_(weights, gradient_clip_val)
+            clip = nn.utils.clip_grad_value_ if gradient_clip_algorithm == "value" else nn.utils.clip_grad_norm_
+            clip(weights, gradient_clip_val)
 
 
 class Classifier(SequenceModule):
