@@ -298,6 +298,16 @@ def test_a_regime_given_as_text_makes_the_runs_of_the_suite(regime: str) -> None
     )
 
 
+def test_what_a_suite_sets_can_be_selected_but_not_set_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    text = "import pebench\nSUITE = pebench.Suite('mine', '?', ['vit-digits'], ['add'], settings={'train.clip': 2.0})\n"
+    path.write_text(text)
+    select = ["run", "--suite", str(path), "--select", "train.clip=0.5,9"]
+    assert [c.train.clip for c in make_plan(parser().parse_args(select)).selecting()] == [0.5, 9.0]
+    with pytest.raises(UserError, match=r"train\.clip cannot be set and selected"):
+        make_plan(parser().parse_args([*select, "--set", "train.clip=3"]))
+
+
 def test_a_suites_selection_can_be_changed_and_added_to(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(

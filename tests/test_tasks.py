@@ -635,7 +635,7 @@ def test_an_encoding_setting_that_none_knows_is_refused():
     [
         ({"tasks": ["vit-digit"]}, "Did you mean 'vit-digits'"),
         ({"encodings": ["ad"]}, "Did you mean 'add'"),
-        ({"encodings": [("add", {"d_p": 8})]}, "option of encoding 'add': 'd_p'"),
+        ({"encodings": [("add", {"d_q": 8})]}, "option of encoding 'add': 'd_q'"),
         ({"tier": "core"}, "has no tier 'core'"),
         ({"settings": {"train.steps": 1}}, "unknown setting 'train.steps'"),
         ({"seeds": [-1]}, "a seed must be"),

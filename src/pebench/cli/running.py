@@ -133,7 +133,8 @@ def make_plan(options: argparse.Namespace) -> Plan:
         {name: values.split(",") for name, values in parse_settings(assignments, flag).items()}
         for assignments, flag in ((options.select, "--select"), (options.vary, "--vary"))
     )
-    settings = {**suite.settings, **parse_settings(options.settings, "--set")}
+    kept = {name: value for name, value in suite.settings.items() if name not in select}
+    settings = {**kept, **parse_settings(options.settings, "--set")}
     suite = replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})
     plan = Plan(suite, suite.kinds())
     for kind in plan.kinds:
