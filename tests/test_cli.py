@@ -407,7 +407,14 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         (["report", "nowhere"], "'nowhere' does not exist"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_told_in_a_line(
+    arguments: list[str],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where no runs are that would be done already
     assert main(arguments) == 2
     message = capsys.readouterr().err
     assert message.startswith("pebench: error: ")

@@ -202,7 +202,7 @@ def test_the_tables_of_encodings_name_every_encoding() -> None:
 
 
 def test_what_is_called_otherwise_is_here() -> None:
-    section = (ROOT / "docs/encodings.md").read_text(encoding="utf-8").partition("## Called otherwise")[2]
+    section = (ROOT / "docs/encodings.md").read_text(encoding="utf-8").partition("## Other names")[2]
     named = set(re.findall(r"`([\w-]+)`", section.partition("\n## ")[0]))
     assert named - {"theta"} <= set(encoding_cards())
 

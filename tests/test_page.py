@@ -164,9 +164,9 @@ def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
     found = changed.contrasts(table)
     assert [(c.first, c.second) for c in found] == [*asked.contrasts[:2]]
     assert [c.difference for c in found] == differences
-    assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences])
+    assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences], unrun=1)
     assert [c.verdict for c in found] == ["better", "not separable at 8 seeds"]
-    assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences])
+    assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences], unrun=1)
     assert [c.equivalent.holds for c in found] == [False, True]
     text = markdown(changed)
     assert "| rope - concat " in text
@@ -261,12 +261,15 @@ def test_equivalence_is_not_said_outside_the_margin_and_beside_a_real_difference
 
 
 def test_the_p_values_of_equivalence_are_holms() -> None:
-    def rows(records: list[Record]) -> list[dict[str, Any]]:
-        return json.loads(to_json(page(records)))["tables"][1]["rows"]
+    def rows(records: list[Record], suite: Suite = SUITE) -> list[dict[str, Any]]:
+        return json.loads(to_json(page(records, suite)))["tables"][1]["rows"]
 
     found = {row["encoding"]: row["p_equivalent"] for row in rows(runs())}
-    _, single, missing = rows([record for record in runs() if record.config.encoding != "rope"])
+    two = [record for record in runs() if record.config.encoding != "rope"]
+    _, single = rows(two, replace(SUITE, encodings=["add", "concat"]))
+    _, same, missing = rows(two)
     assert (missing["encoding"], missing["n"], missing["p_equivalent"]) == ("rope", 0, None)
+    assert same["p_equivalent"] == found["concat"]  # a row that has not run counts too
     assert found["concat"] == pytest.approx(2 * single["p_equivalent"])  # the smaller of two
     assert found["add"] is None
     assert [row["equivalent"] for row in rows(runs())] == [None, True, False]
@@ -539,6 +542,39 @@ def test_a_difference_that_shrinks_is_narrower_whichever_way_it_points() -> None
     for (before, after), word in {(0, 1): "narrower", (1, 0): "wider", (1, 2): "narrower", (2, 0): "wider"}.items():
         difference = Difference(ends[after].mean - ends[before].mean, 0.1, 8, 0.001)
         assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict == word
+
+
+def test_corrections_count_the_rows_that_a_suite_declares_and_that_have_not_run() -> None:
+    asked = replace(SUITE, encodings=[*MEANS, "none", "learned"], margin={"accuracy": 0.01})
+    table = page(runs(), asked).tables[1]
+    raw = [row.difference.p_value for row in table.rows if row.difference]
+    assert [row.p_adjusted for row in table.rows if row.difference] == holm(raw, unrun=2)
+    equal = [equivalence(row.difference, 0.01) for row in table.rows if row.difference]
+    assert [e.p_adjusted for e in page(runs(), asked).equivalences(table).values()] == holm(equal, unrun=2)
+    assert [p for _, p in table.pairs.values()] == holm([d.p_value for d, _ in table.pairs.values()], unrun=7)
+    alone = page(runs(), None).tables[1]  # nothing is declared, so nothing is missing
+    assert [row.p_adjusted for row in alone.rows if row.difference] == holm(raw)
+
+
+def test_a_verdict_that_rows_to_come_could_take_back_is_not_given() -> None:
+    values = [0.6 + 0.012 + 0.012 * (-1) ** seed for seed in range(8)]  # p = 0.03 to a constant
+    records = [run("vit-digits", "add", seed, 0.6) for seed in range(8)]
+    records += [run("vit-digits", "rope", seed, value) for seed, value in enumerate(values)]
+    few = replace(SUITE, tasks=["vit-digits"], encodings=["add", "rope"])
+    verdicts = [
+        page(records, suite).tables[0].row("rope").verdict
+        for suite in (few, replace(few, encodings=["add", "rope", "none", "learned", "concat"]))
+    ]
+    assert verdicts == ["better", "not separable at 8 seeds"]
+
+
+def test_ends_of_a_series_that_were_not_run_alike_are_told() -> None:
+    assert "round otherwise" not in markdown(page(by_depth(), DEPTHS))
+    moved = [
+        replace(r, environment=r.environment | {"device": f"cpu of {r.config.model.num_layers}"}) for r in by_depth()
+    ]
+    for write in (markdown, html):
+        assert "The two ends were not run with the same device: they round otherwise" in write(page(moved, DEPTHS))
 
 
 def test_a_row_that_one_end_lacks_has_no_change() -> None:

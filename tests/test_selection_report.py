@@ -526,3 +526,33 @@ def test_runs_with_values_that_are_no_longer_chosen_are_left_out_and_told() -> N
     assert main_grid(text) == main_grid(markdown(today))
     with pytest.raises(UserError, match="no selecting run here tells that one of them was chosen"):
         build_tables([*changed, *no_selecting(today)])
+
+
+def test_equal_scores_are_told() -> None:
+    def level(config: RunConfig) -> float | None:
+        return 0.5 if config.encoding == "rope" else loss(config)
+
+    records = results(level, select={RATE: [1e-3, 1e-2]})
+    assert "Equal scores, of which the first counts: rope." in markdown(records)
+    assert "Equal scores" not in markdown(results(select={RATE: [1e-3, 1e-2]}))
+
+
+def test_devices_of_tested_runs_are_told_where_selecting_runs_had_others() -> None:
+    records = results(select={RATE: [1e-3, 1e-2]})
+
+    def on(stage: str) -> dict[str, str]:
+        return {"device": "cpu: A" if stage == "select" else "cpu: B"}
+
+    told = markdown([replace(r, environment=on(r.config.stage)) for r in records])
+    assert "- Device: cpu: A / cpu: B (those tested: cpu: B), threads" in told
+    assert "those tested" not in markdown([replace(r, environment={"device": "cpu: A"}) for r in records])
+
+
+def test_code_of_selecting_runs_is_held_against_that_of_the_same_row() -> None:
+    """Not of the table: two rows, each selected with the code that the other was tested with."""
+
+    def code(config: RunConfig) -> dict[str, str]:
+        return {"commit": "one" if (config.encoding == "add") == (config.stage == "test") else "two"}
+
+    told = markdown([replace(r, environment=code(r.config)) for r in results(select={RATE: [1e-3, 1e-2]})])
+    assert "were not all made with the code of those that are tested" in told

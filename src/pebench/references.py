@@ -178,3 +178,15 @@ def title_and_link(key: str) -> tuple[str, str]:
     said = fields_of(bibliography()[key])
     link = f"https://arxiv.org/abs/{said['eprint']}" if "eprint" in said else said.get("url", "")
     return re.sub(r"[{}]|\\\W", "", said["title"]), link
+
+
+def authors_and_year(key: str) -> str:
+    """An entry as a text would name it.
+
+    Example:
+        >>> authors_and_year("vaswani2017attention")
+        'Vaswani et al. 2017'
+    """
+    said = fields_of(bibliography()[key])
+    first, *others = [name.partition(",")[0].strip("{} ") for name in said["author"].split(" and ")]
+    return f"{first}{' et al.' if len(others) > 1 else ''.join(f' and {name}' for name in others)} {said['year']}"

@@ -5,27 +5,28 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 
 from pebench.cards import HOOKS, EncodingCard
+from pebench.references import OWN, authors_and_year, title_and_link
 from pebench.registry import encoding_cards, find_plugin, plugin_cards
 
 WIDTH = 120
 GROUPS: dict[str, Callable[[EncodingCard], bool]] = {
     "Nothing": lambda card: not card.hooks,
     "Other encodings": lambda card: card.declared["wraps"],
-    "What lies between": lambda card: card.declared["contextual"],
+    "Content": lambda card: card.declared["contextual"],
     "Queries and keys": lambda card: "query_key" in card.hooks,
     "Attention logits": lambda card: "bias" in card.hooks,
     "Input": lambda card: True,
 }
 """What an encoding acts on, by the first that is true of it."""
 
-ORDER = ("Nothing", "Input", "Queries and keys", "Attention logits", "What lies between", "Other encodings")
+ORDER = ("Nothing", "Input", "Queries and keys", "Attention logits", "Content", "Other encodings")
 MEANING = {
-    "Nothing": "position is not told",
+    "Nothing": "no positional information",
     "Input": "a term, a factor or channels of their own, once or in every block",
     "Queries and keys": "a rotation, or channels of their own, in every layer",
     "Attention logits": "a term that depends on two positions or their offset, in every layer",
-    "What lies between": "tokens are counted or weighed; where they are is never asked",
-    "Other encodings": "where they act, or where they take the tokens to be; two at once",
+    "Content": "tokens are counted or weighted by what they are; their positions are not used",
+    "Other encodings": "restricts where another one acts, changes the positions that it is given, or combines two",
 }
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",
@@ -42,7 +43,7 @@ def listing() -> str:
     cards, problems = plugin_cards()
     groups = _grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
     width = max(len(card.name) for group in groups.values() for card in group)
-    lines = [_line(width, ["Encoding", "Tells", "Positions", "Models", "Shift", "Beyond"]), ""]
+    lines = [_line(width, ["Encoding", "Acts on", "Positions", "Models", "Shift", "Beyond"]), ""]
     for title, group in groups.items():
         lines.append(title + (f": {MEANING[title]}" if title in MEANING else ""))
         for card in group:
@@ -75,11 +76,17 @@ def _details(card: EncodingCard) -> str:
 
 def markdown() -> str:
     """Our own encodings as Markdown tables, one for each group."""
-    parts = []
+    parts = [f"{LEGEND}\n"]
     for title, group in _grouped(encoding_cards()).items():
-        rows = [{**_cells(card), "Encoding": f"`{card.name}`"} for card in group]
+        rows = [{**_cells(card), "Encoding": f"`{card.name}`", "Papers": _papers(card)} for card in group]
         parts.append(f"### {title}: {MEANING[title]}\n\n{_pipe(rows)}\n")
-    return "\n".join(parts) + f"\n{LEGEND}\n"
+    return "\n".join(parts)
+
+
+def _papers(card: EncodingCard) -> str:
+    """What an encoding is of, as links in Markdown."""
+    keys = [key for key in card.declared["cite"] if key != OWN]
+    return _joined(f"[{authors_and_year(key)}]({title_and_link(key)[1]})" for key in keys)
 
 
 def overview() -> str:
@@ -94,7 +101,9 @@ def overview() -> str:
 def _pipe(rows: list[dict[str, str]]) -> str:
     """A Markdown table without padding, so that a change of one line is one."""
     table = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in table)
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('``', '`') for cell in line)} |" for line in table
+    )
 
 
 def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
@@ -110,7 +119,7 @@ def _cells(card: EncodingCard) -> dict[str, str]:
     own = not declared["wraps"]
     return {
         "Encoding": card.name,
-        "Tells": (_joined(HOOKS[hook] for hook in card.hooks) or "nothing") if own else "–",
+        "Acts on": (_joined(HOOKS[hook] for hook in card.hooks) or "nothing") if own else "–",
         "Positions": {(1,): "text", (2,): "images"}.get(declared["axes"], "text, images"),
         "Models": "causal" if declared["causal_only"] else "any",
         "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",

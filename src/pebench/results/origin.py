@@ -56,9 +56,9 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
     return {"model.d_ff": reference.config.model.d_ff}
 
 
-def provenance(table: Table) -> dict[str, list[str]]:
-    """Where the records come from: every value that occurs, and ``unknown`` where none does."""
-    return _values(table.origins)
+def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
+    """Where the records, of one stage or of all, come from: every value that occurs, ``unknown`` where none does."""
+    return _values([record for record in table.origins if stage in (None, record.config.stage)])
 
 
 def _values(records: Sequence[Record]) -> dict[str, list[str]]:
@@ -119,13 +119,35 @@ def _mixed_sources(records: Iterable[Record]) -> list[str]:
     ]
 
 
+def _code(record: Record) -> tuple[str | None, ...]:
+    versions = record.environment.get("versions", {})
+    return versions.get("pebench"), versions.get("torch"), record.environment.get("commit")
+
+
+def _codes(records: Iterable[Record]) -> set[tuple[str | None, ...]]:
+    return {_code(record) for record in records}
+
+
+def _selecting(table: Table, label: str) -> Iterator[Record]:
+    """The records of what selected the settings of a row."""
+    return (record for trial in table.trials if trial.label == label for record in trial.records)
+
+
+def series_warnings(*tables: Table) -> list[str]:
+    """What the tables of a series do not have in common that pairing by seed cannot take out, in words."""
+    every = [provenance(table, stage="test") for table in tables]
+    mixed = [name for name in ("device", "threads", "torch") if len({tuple(found[name]) for found in every}) > 1]
+    text = (
+        f"The two ends were not run with the same {' and '.join(mixed)}: they round otherwise, and pairing keeps that."
+    )
+    return [text] if mixed else []
+
+
 def _mixed_code(records: Iterable[Record]) -> str:
     """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
     codes: dict[int, set[tuple[str | None, ...]]] = {}
     for record in records:
-        versions = record.environment.get("versions", {})
-        code = versions.get("pebench"), versions.get("torch"), record.environment.get("commit")
-        codes.setdefault(record.config.seed, set()).add(code)
+        codes.setdefault(record.config.seed, set()).add(_code(record))
     if any(len(found) > 1 for found in codes.values()):
         return "Rows were not measured with the same code."
     return "Seeds were not all run with the same code; of each seed, all rows were."
@@ -160,14 +182,13 @@ def warnings(table: Table) -> list[str]:
 
 def _mixed_origins(table: Table) -> Iterator[str]:
     """What runs do not have in common that they should, in words."""
-    tested = _values([record for record in table.origins if record.config.stage == "test"])
-    selecting = _values([record for record in table.origins if record.config.stage != "test"])
+    tested = provenance(table, stage="test")
     code = ("pebench", "torch", "commit")
     if len(tested["data"]) > 1:
         yield "Rows were not measured on the same data."
     if any(len(tested[name]) > 1 for name in code):
         yield _mixed_code(table.records)
-    if table.trials and any(selecting[name] != tested[name] for name in code):
+    if any((other := _codes(_selecting(table, row.label))) and other != _codes(row.records) for row in table.rows):
         yield "The runs that selected settings were not all made with the code of those that are tested."
     if not table.one_machine:
         yield "Rows were not measured on the same device: throughput and memory do not compare."

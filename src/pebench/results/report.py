@@ -32,7 +32,7 @@ from pebench.results.grids import (
     sweep,
     title,
 )
-from pebench.results.origin import command, provenance, warnings
+from pebench.results.origin import command, provenance, series_warnings, warnings
 from pebench.results.page import Page, Series, shortened
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Table
@@ -44,14 +44,16 @@ CONTROLS = {
 }
 """What the test split is put to beside its other sizes."""
 DIFFERENCES = (
-    "Differences to `{reference}` at equal seeds, and what may be said of them. `a ± b`: mean over seeds, and half its "
-    "95 % interval. Words are by tests corrected over the table, so that a difference whose interval leaves out zero "
-    "may have no word. No word: these seeds cannot tell."
+    "Differences to `{reference}`, paired by seed, with verdicts. `a ± b`: mean over seeds, and half its 95 % "
+    "confidence interval. Verdicts are by tests corrected for all comparisons of a task; intervals are not corrected, "
+    "so that one may leave out zero without a verdict. No verdict: not separable with these seeds, which does not mean "
+    "equal."
 )
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
     "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
-    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
+    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`. "
+    "–: the records are older than this measurement."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
 PAIRS = (
@@ -82,11 +84,11 @@ NOTES = """\
 - `a ± b`: mean over seeds, and half the width of its 95 % Student-t interval. One seed has no interval.
 - Δ to `{reference}`: mean of the differences at equal seeds, with the same kind of interval. For an accuracy
   it is in points, the hundredths of 1.
-- Verdict: paired t-test at 5 %, two-sided; p: Holm-adjusted over the comparisons of the table, which intervals are
-  not, so that one may leave out zero where the verdict is "not separable". That does not mean equal; it means that
-  these seeds cannot tell. "Equivalent within" a margin is said where two one-sided paired t-tests, Holm-adjusted over
-  the table, place the difference within the margin that the suite declares; never with fewer than {pairs} pairs. A
-  difference can be both: real, and too small to matter.
+- Verdict: paired t-test at 5 %, two-sided; p: Holm-adjusted over the comparisons of the table, those included that its
+  suite declares and that have not run. Intervals are not adjusted, so that one may leave out zero where the verdict is
+  "not separable". That does not mean equal; it means that these seeds cannot tell. "Equivalent within" a margin is said
+  where two one-sided paired t-tests, Holm-adjusted likewise, place the difference within the margin that the suite
+  declares; never with fewer than {pairs} pairs. A difference can be both: real, and too small to matter.
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
 - The weights tested are those that validation chose. The test split is read once, when training is over, and nothing is
   selected on it.
@@ -156,6 +158,7 @@ def _along(series: Series, page: Page) -> Iterator[str]:
     yield f"## {series_title(series)}\n\n{_overview(series.ordered, page, series.setting)}"
     if grid := changes(series, page):
         yield f"{CHANGES}\n\n{_pipe(grid)}"
+        yield _bullets(f"**{text}**" for text in series_warnings(series.ordered[0], series.ordered[-1]))
     yield f"{series_gap(series)}\n\nCite: {cited(series.ordered)}."
 
 
@@ -264,7 +267,17 @@ def selection(table: Table) -> str:
     seeds = sorted({record.config.seed for trial in table.trials for record in trial.records})
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
-    return f"{head} tested: {names}, by the {BEST[mode]} {metric}."
+    return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_ties(table)}"
+
+
+def _ties(table: Table) -> str:
+    """Which rows had another value as good as the chosen one, in words."""
+    found = []
+    for row in table.rows:
+        trials = [trial for trial in table.trials if trial.label == row.label and trial.score is not None]
+        chosen = [trial.score for trial in trials if trial.values == row.config.values_of(trial.values)]
+        found += [row.label] if sum(trial.score in chosen for trial in trials) > 1 else []
+    return f" Equal scores, of which the first counts: {', '.join(found)}." if found else ""
 
 
 def gate_lines(page: Page) -> list[str]:
@@ -330,10 +343,14 @@ def _origins(page: Page) -> str:
 def table_facts(table: Table) -> dict[str, str]:
     """Provenance by name; where rows differ, every value is listed."""
     origin, config = provenance(table), table.config
+    tested = provenance(table, stage="test")
     found = {name: " / ".join(values) for name, values in origin.items()}
     prints = " / ".join(fingerprint[:12] for fingerprint in origin["data"])
     versions = ", ".join(f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit"))
-    machine = f"{found['device']}, threads {found['threads']}, precision {found['precision']}"
+    machine = found["device"]
+    if tested["device"] != origin["device"]:
+        machine += f" (those tested: {' / '.join(tested['device'])})"
+    machine += f", threads {found['threads']}, precision {found['precision']}"
     machine += {"False": "", "unknown": ""}.get(found["compiled"], f", compiled: {found['compiled']}")
     seconds, model, data, train = round(table.wall_time_s), config.model, config.data, config.train
     metric, mode = table.task.monitored(train.monitor)

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from pebench.references import sources, title_and_link
 from pebench.results import figures, grids, report
 from pebench.results.absences import absence_lines
-from pebench.results.origin import command, warnings
+from pebench.results.origin import command, series_warnings, warnings
 from pebench.results.page import Page
 from pebench.results.tables import Table
 from pebench.results.web.inline import inline
@@ -93,6 +93,7 @@ def content(page: Page) -> dict[str, Any]:
                 "title": grids.series_title(series),
                 "pictures": _shown(page, figures.series_name(series)),
                 "changes": columns(grids.changes(series, page)),
+                "warnings": series_warnings(series.ordered[0], series.ordered[-1]),
                 "gap": grids.series_gap(series),
                 "cite": _cite(series.ordered),
                 **_compared(series.ordered, page, series.setting),
