@@ -601,6 +601,8 @@ def test_every_format_tells_what_is_missing_and_what_to_be_warned_of() -> None:
 def test_every_format_tells_of_values_that_nothing_is_tested_with() -> None:
     made = page(by_depth(), replace(DEPTHS, vary={"model.num_layers": [1, 2, 4]}))
     assert [series.untested for series in made.series] == [(2,)]
+    texts = page(by_depth(), replace(DEPTHS, vary={"model.num_layers": ["1", "2", "4"]}))
+    assert [series.untested for series in texts.series] == [(2,)]
     for write in (markdown, html):
         assert "Nothing tested yet with model.num_layers 2." in write(made).replace("\\", "")
     for write in (markdown, html, latex):

@@ -181,6 +181,8 @@ def test_a_setting_may_be_one_of_a_task_alone() -> None:
         found = {kind.task: (kind.train.max_steps, kind.train.clip, dict(kind.encoding_args)) for kind in part.kinds()}
         assert found["lm-grammar"] == (7, 2.0, {})
     assert {kind.task: dict(kind.encoding_args) for kind in suite.kinds()}["vit-digits"] == {"base": 50.0}
+    varied = replace(suite.part(["vit-digits"]), vary={"train.max_steps": [5, 6]})  # which nothing sets there
+    assert {kind.train.max_steps for kind in varied.kinds()} == {5, 6}
     with pytest.raises(UserError, match=r"unknown task to set train\.clip on 'lm-gramar'"):
         replace(suite, settings={"train.clip": {"lm-gramar": 1.0}}).kinds()
 

@@ -659,3 +659,15 @@ def test_the_tests_of_the_example_pass(beside: Callable[..., str]) -> None:
 
 def test_a_card_of_ours_can_be_read_by_its_place() -> None:
     assert read_card("x", "pebench.encodings.rope", "RotaryEncoding").hooks == ("query_key",)
+
+
+def test_the_last_definition_of_a_name_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one_base.py").write_text(
+        'from pebench import PositionalEncoding\n\nclass Rows(PositionalEncoding):\n    """Of the base."""\n'
+    )
+    (tmp_path / "one_own.py").write_text(
+        'from one_base import Rows\n\nclass Rows(Rows):\n    """Our own."""\n    relative = True\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    card = read_card("x", "one_own", "Rows")
+    assert (card.summary, card.declared["relative"]) == ("Our own", True)

@@ -556,3 +556,11 @@ def test_code_of_selecting_runs_is_held_against_that_of_the_same_row() -> None:
 
     told = markdown([replace(r, environment=code(r.config)) for r in results(select={RATE: [1e-3, 1e-2]})])
     assert "were not all made with the code of those that are tested" in told
+
+
+def test_the_usual_width_of_feed_forward_layers_is_that_of_the_row() -> None:
+    select = {"model.d_ff": [None, 24], "model.d_model": [32, 64]}
+    best = {"add": (32, 24), "rope": (64, None)}
+    records = results(lambda c: 0.0 if (c.model.d_model, c.model.d_ff) == best[c.encoding] else 1.0, select=select)
+    shown = main_grid(markdown(records))
+    assert [(shown[name]["d_model"], shown[name]["d_ff"]) for name in best] == [("32", "24"), ("64", "256")]

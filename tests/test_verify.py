@@ -148,5 +148,8 @@ def test_a_card_tells_settings_apart():
     assert facts["parameters"].startswith(
         "28 (causal text), 28 (text), 56 (grid), 56 (causal grid); declared: num_axes"
     )
+    learned = card(Subject("concat(table='learned')"), rounds=1)["parameters"]
+    assert learned.endswith("declared: max_len * 8"), learned  # of these options, not of the class
+    assert "declared" not in card(Subject("shifted(of='learned')"), rounds=1)["parameters"]
     assert card(Subject("rope-mixed"), rounds=1)["serves"] == "grid, causal grid"
     assert card(Subject("fox"), rounds=1)["beyond training"] == "asks for no positions"

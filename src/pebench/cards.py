@@ -4,6 +4,7 @@ import ast
 import functools
 import importlib.machinery
 import importlib.util
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -161,13 +162,13 @@ def _unique(nodes: Iterator[ast.ClassDef]) -> list[ast.ClassDef]:
     return list(dict.fromkeys(reversed(list(nodes))))[::-1]
 
 
-def _family(module: str, cls: str) -> Iterator[ast.ClassDef]:
+def _family(module: str, cls: str, before: float = math.inf) -> Iterator[ast.ClassDef]:
     """The definition of a class and of those it inherits from, down to `ROOT`.
 
     Raises:
         UnreadableError: If one of them is not to be seen without importing.
     """
-    where, node = _definition(module, cls)
+    where, node = _definition(module, cls, before)
     yield node
     if (where, cls) == ROOT:
         return
@@ -180,17 +181,23 @@ def _family(module: str, cls: str) -> Iterator[ast.ClassDef]:
                 raise UnreadableError
             yield from _family(*ROOT)
         elif isinstance(base, ast.Name):
-            yield from _family(where, name)
+            yield from _family(where, name, node.lineno)
         else:
             raise UnreadableError
 
 
-def _definition(module: str, cls: str) -> tuple[str, ast.ClassDef]:
-    """Where a class is defined that a module defines or imports from another, and its definition."""
+def _definition(module: str, cls: str, before: float = math.inf) -> tuple[str, ast.ClassDef]:
+    """Where a class is defined that a module defines or imports from another, and its definition.
+
+    Args:
+        module: Its dotted name.
+        cls: What the class is called there, by the last to give that name.
+        before: A line of the module; what comes later does not count.
+    """
     path = find_source(module)
     if path is None:
         raise UnreadableError
-    for node in _parsed(path):
+    for node in reversed([node for node in _parsed(path) if node.lineno < before]):
         if isinstance(node, ast.ClassDef) and node.name == cls:
             return module, node
         if isinstance(node, ast.ImportFrom):

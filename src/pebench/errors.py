@@ -12,6 +12,10 @@ class UserError(Exception):
     """
 
 
+UNREADABLE = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
+"""What `ast.literal_eval` raises for texts that are no literals."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """The error for a name that does not exist, with the nearest one that does.
 

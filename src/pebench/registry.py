@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pebench import plugins
 from pebench.cards import EncodingCard, card_of, find_source, read_card
-from pebench.errors import UserError, unknown_name
+from pebench.errors import UNREADABLE, UserError, unknown_name
 from pebench.plugins import Plugin
 
 T = TypeVar("T", bound=type)
@@ -234,10 +234,12 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     try:
         call = ast.parse(f"_({rest}", mode="eval").body
-        if not isinstance(call, ast.Call) or call.args or not all(word.arg for word in call.keywords):
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
             raise SyntaxError
-        options = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-    except (SyntaxError, ValueError):
+        options = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        if len(options) < len(call.keywords):  # one is given twice, or is **something
+            raise SyntaxError
+    except UNREADABLE:
         raise UserError(f"expected an encoding as in rope or rope(theta=500.0), got {text!r}.") from None
     return name, normal_options(name, options)
 

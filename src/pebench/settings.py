@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from pebench.config import RunConfig
-from pebench.errors import UserError, unknown_name
+from pebench.errors import UNREADABLE, UserError, unknown_name
 
 
 def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def python_value(value: Any) -> Any:
     try:
         words = {"true": "True", "false": "False", "null": "None"}
         return ast.literal_eval(words.get(value, value)) if isinstance(value, str) else value
-    except (SyntaxError, ValueError):
+    except UNREADABLE:
         return value
 
 

@@ -110,7 +110,10 @@ class Suite:
     @property
     def declared_at(self) -> datetime | None:
         """When it was declared, if it says so."""
-        return datetime.fromisoformat(self.declared).replace(tzinfo=UTC) if self.declared else None
+        if not self.declared:
+            return None
+        when = datetime.fromisoformat(self.declared)
+        return when if when.tzinfo else when.replace(tzinfo=UTC)
 
     @property
     def tested(self) -> tuple[int, ...]:
@@ -162,6 +165,7 @@ class Suite:
         left_out = _margin_names(self.tasks) - _margin_names(tasks)
         margin = {name: value for name, value in self.margin.items() if name not in left_out}
         settings, select = ({k: _among(tasks, v) for k, v in told.items()} for told in (self.settings, self.select))
+        settings = {name: value for name, value in settings.items() if value != {}}  # of these tasks nothing is told
         seeds = _among(tasks, self.selection_seeds)
         return replace(self, tasks=tasks, margin=margin, settings=settings, select=select, selection_seeds=seeds)
 

@@ -75,10 +75,11 @@ def _watched(encoding: PositionalEncoding, acting: set[str]) -> Any:
 
 def parameters(subject: Subject, served: list[Setting]) -> str:
     """How many, in the small models of the settings, and the declared formula."""
-    counts = {s.name: sum(p.numel() for p in subject.build(s.spec).parameters()) for s in served}
+    built = {setting.name: subject.build(setting.spec) for setting in served}
+    counts = {name: sum(p.numel() for p in encoding.parameters()) for name, encoding in built.items()}
     numbers = "0" if not any(counts.values()) else ", ".join(f"{count:,} ({name})" for name, count in counts.items())
-    formula = getattr(subject.maker, "size", "0")
-    return numbers if numbers == formula else f"{numbers}; declared: {formula}"
+    formulas = {encoding.size for encoding in built.values() if not encoding.wraps} - {numbers}  # of its options
+    return f"{numbers}; declared: {', '.join(formulas)}" if formulas else numbers
 
 
 def invariances(subject: Subject, served: list[Setting]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from pebench import sources
 from pebench.errors import UserError
@@ -21,9 +22,9 @@ def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], co
         UserError: If it cannot be had, or the local files cannot be read or lack something.
     """
     sources.check_available(source, data_dir)
-    if data_dir is None and sources.downloaded(source) and not sources.reachable(source.site):
-        os.environ["HF_HUB_OFFLINE"] = "1"  # before datasets is imported: it would retry for half a minute
-    import datasets
+    cut_off = data_dir is None and sources.downloaded(source) and not sources.reachable(source.site)
+    with mock.patch.dict(os.environ, {"HF_HUB_OFFLINE": "1"} if cut_off else {}):  # it would retry for half a minute
+        import datasets
 
     datasets.disable_progress_bars()
     where = source.hub if data_dir is None else data_dir / source.folder

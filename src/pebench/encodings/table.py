@@ -79,7 +79,8 @@ class TableEncoding(PositionalEncoding):
             raise ValueError(f"{what} of encoding {self.name!r} must be positive, got {width}")
         self.table = Table(kind, self.spec, width, base, ratio, self.name, self.content_width)
         if self.table.rows is not None:
-            self.beyond, self.size = "refuses", f"{self.size} + max_len * {width}"  # type: ignore[misc]
+            own = "" if self.size == "0" else f"{self.size} + "
+            self.beyond, self.size = "refuses", f"{own}max_len * {width}"  # type: ignore[misc]
 
     @property
     def products(self) -> int:

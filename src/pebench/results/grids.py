@@ -59,9 +59,14 @@ def results(table: Table, page: Page) -> Grid:
     if any("test/perplexity" in record.metrics for record in table.records):
         grid["perplexity ↓"] = [_cell(row.perplexity, "{:.2f}") for row in rows]
     for name in rows[0].own:
-        usual = {"model.d_ff": 4 * rows[0].config.model.d_model}.get(name)  # what None stands for
-        grid[name.partition(".")[2]] = [_cell(usual if row.own[name] is None else row.own[name]) for row in rows]
+        grid[name.partition(".")[2]] = [_cell(_own(row, name)) for row in rows]
     return grid
+
+
+def _own(row: Row, name: str) -> Any:
+    """A setting of a row's own; where it is not given, what that stands for."""
+    usual = {"model.d_ff": 4 * row.config.model.d_model}.get(name)
+    return usual if row.own[name] is None else row.own[name]
 
 
 def factor(label: str) -> float | None:

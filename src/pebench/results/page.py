@@ -348,7 +348,7 @@ class Page:
         """Tables along the values of the setting that the suite varies, a task at a time; none if it varies several."""
         if not self.suite or len(self.suite.vary) != 1:
             return []
-        ((setting, values),) = self.suite.vary.items()
+        (setting,) = self.suite.vary
         found: dict[tuple[str, str], dict[Any, Table]] = {}
         for table in filter(self.of_suite, self.tables):
             found.setdefault((table.task.name, table.protocol), {})[table.config.values_of([setting])[setting]] = table
@@ -356,11 +356,15 @@ class Page:
             Series(
                 setting,
                 {value: tables[value] for value in sorted(tables, key=sort_key)},
-                tuple(value for value in values if value not in tables),
+                tuple(value for value in self._values(task, setting) if value not in tables),
             )
-            for tables in found.values()
+            for (task, _), tables in found.items()
             if len(tables) > 1
         ]
+
+    def _values(self, task: str, setting: str) -> dict[Any, None]:
+        """What the suite varies a setting over on a task, each once, in order."""
+        return dict.fromkeys(kind.values_of([setting])[setting] for kind in self.planned if kind.task == task)
 
     def changes(self, series: Series) -> list[Change]:
         """How the differences to the reference, and the contrasts that the suite declared, change along a setting."""
