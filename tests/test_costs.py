@@ -1,4 +1,4 @@
-"""Costs in closed form are those that PyTorch counts, and matching makes them equal."""
+"""Costs are those that PyTorch counts of whole models, and matching makes them equal."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pebench.config import ModelConfig, RunConfig
 from pebench.costs import check_costs, cost, matched
 from pebench.data import datamodule_of
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.errors import UserError
 from pebench.models import transformer
 from pebench.registry import encoding_cards
@@ -131,3 +132,24 @@ def test_counting_an_encoding_does_not_touch_the_random_stream() -> None:
     torch.manual_seed(0)
     cost(configure("vit-digits", "learned"))
     assert torch.rand(()) == expected
+
+
+class Counted(PositionalEncoding):
+    """Multiplies the input with a trained matrix, and says nothing of what that costs."""
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.matrix = torch.nn.Parameter(torch.empty(spec.d_model, spec.d_model))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        torch.nn.init.eye_(self.matrix)
+
+    def embed(self, x: torch.Tensor, state: Any) -> torch.Tensor:
+        return x @ self.matrix
+
+
+def test_products_in_the_hooks_of_anyones_encoding_are_counted() -> None:
+    config = configure("vit-digits", f"{__name__}:Counted")
+    plain = cost(configure("vit-digits", "none")).flops
+    assert cost(config).flops - plain == 3 * 2 * 16 * config.model.d_model**2

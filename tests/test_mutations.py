@@ -127,7 +127,6 @@ BROKEN = [
     Mutant("takes what is beyond", "base", "(positions >= sizes).any()", "False", "learned"),
     Mutant("wrong number of parameters", "tupe", "max_len * d_model + 2 * d_model * d_model", "max_len * d_model + d_model * d_model"),
     Mutant("wrong number on grids", "cpe", "(3 ** num_axes + 1) * d_model", "4 * d_model"),
-    Mutant("wrong number of operations", "deberta", "* (width + length)", "* width"),
     Mutant("serves less than it says", "none", "    blind = True\n", "    blind = True\n\n    def __init__(self, spec):\n        super().__init__(spec)\n        if not spec.causal:\n            raise ValueError('none: no')\n"),
     # offsets
     Mutant("off by one at the table's end", "shaw", "(offset + self.clip).long()", "(offset + self.clip + 1).long()"),

@@ -1,15 +1,19 @@
 """What a run will cost, before it runs: parameters and operations, in closed form but for the encoding."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from pebench.config import RunConfig
 from pebench.errors import UserError
+from pebench.registry import load_encoding
 from pebench.tasks import find_task
 
 if TYPE_CHECKING:
-    from pebench.encodings.base import PositionalEncoding
+    from torch import Tensor
+
+    from pebench.encodings.base import EncodingSpec, PositionalEncoding
 
 TOLERANCE = 0.01
 """How far apart the costs of runs may be that count as matched, as a share."""
@@ -22,12 +26,20 @@ class Cost:
     Args:
         encoding: Trained parameters of the encoding.
         parameters: Trained parameters of the whole model.
-        flops: Floating-point operations of matrix products, forward and backward, on one example of full length.
+        trunk: Floating-point operations of matrix products, forward and backward, on one example of full length, but
+            for those in the encoding's hooks.
+        hooks: Counts these: it takes a second to begin, which only those wait for who ask.
     """
 
     encoding: int
     parameters: int
-    flops: int
+    trunk: int
+    hooks: Callable[[], int] = field(repr=False, compare=False)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations of matrix products, forward and backward, on one example of full length."""
+        return self.trunk + self.hooks()
 
     def of(self, regime: str) -> int:
         """What a regime makes equal: ``parameters`` or ``FLOPs``."""
@@ -35,7 +47,7 @@ class Cost:
 
 
 def cost(config: RunConfig) -> Cost:
-    """Cost of a run. The model is counted by hand, the encoding by building it: it may be anything.
+    """Cost of a run. The model is counted by hand, the encoding by building and calling it: it may be anything.
 
     Backward takes two products for each of forward's, one for each factor; the pixels need no gradient.
 
@@ -60,7 +72,7 @@ def cost(config: RunConfig) -> Cost:
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
     if problem := undrawable(encoding):
         raise UserError(f"{config.task} with {config.encoding}: {problem}.")
-    width, extra = _of_hooks(encoding)
+    width = _attention_width(encoding)
     own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
     length, layers = spec.max_len, model.num_layers
     d_ff = model.d_ff or 4 * model.d_model
@@ -71,12 +83,14 @@ def cost(config: RunConfig) -> Cost:
     block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
     attention = length**2 * spec.num_heads * width
     forward = layers * length * (4 * d * d + 2 * d * d_ff) + attention + outputs * d * classes
-    flops = 3 * 2 * forward + 2 * 2 * length * pixels * content + extra
-    return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, flops)
+    trunk = 3 * 2 * forward + 2 * 2 * length * pixels * content
+    options = tuple(sorted(config.encoding_args.items()))
+    hooks = functools.partial(_hook_flops, load_encoding(config.encoding), options, spec)
+    return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, trunk, hooks)
 
 
-def _of_hooks(encoding: "PositionalEncoding") -> tuple[int, int]:
-    """Widths of a query and a value, as the hooks make them, summed over all layers; and operations in hooks.
+def _attention_width(encoding: "PositionalEncoding") -> int:
+    """Widths of a query and a value, as the hooks make them, summed over all layers.
 
     A hook that fails here will fail in its runs, whose records say so; it must not keep the others from theirs.
     """
@@ -84,10 +98,46 @@ def _of_hooks(encoding: "PositionalEncoding") -> tuple[int, int]:
 
     layers, usual = encoding.spec.num_layers, encoding.model_width // encoding.spec.num_heads
     try:
-        widths = sum(query_width(encoding, layer) for layer in range(layers))
-        return layers * usual + widths, int(encoding.flops(encoding.spec.max_len))
+        return layers * usual + sum(query_width(encoding, layer) for layer in range(layers))
     except Exception:
-        return 2 * layers * usual, 0
+        return 2 * layers * usual
+
+
+@functools.cache
+def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "EncodingSpec") -> int:
+    """Operations of the matrix products in the hooks, over all layers, forward and backward, for one example.
+
+    As PyTorch counts them; zero where a hook fails.
+    """
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    from pebench.encodings.base import build_encoding, grid_positions
+
+    with torch.random.fork_rng(devices=[]):
+        try:
+            encoding = build_encoding(maker, spec, dict(options))
+            with torch.no_grad():
+                prepared = encoding.prepare(encoding.place(grid_positions(spec.extent)).float())  # which runs keep
+            content = torch.zeros(1, spec.max_len, encoding.content_width, requires_grad=True)
+            with FlopCounterMode(display=False) as counter:
+                told = [part.sum() for part in _told(encoding, content, prepared) if part.requires_grad]
+                torch.autograd.backward(told)
+        except Exception:
+            return 0
+    return int(counter.get_total_flops())
+
+
+def _told(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> Iterator["Tensor"]:
+    """What the hooks return, one after the other, as a model would call them."""
+    spec, state = encoding.spec, encoding(prepared)
+    yield (x := encoding.embed(content, state))
+    heads = x.unflatten(-1, (spec.num_heads, -1)).transpose(1, 2)
+    for layer in range(spec.num_layers):
+        yield encoding.residual(x, None, state, layer)
+        q, k = encoding.query_key(heads, heads, x, state, layer)
+        bias = encoding.bias(q, k, x, state, layer)
+        yield from (q, k) if bias is None else (q, k, bias)
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:

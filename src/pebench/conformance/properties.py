@@ -15,7 +15,6 @@ from unittest import mock
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from pebench.conformance.bench import (
     DIFFERENT,
@@ -539,36 +538,6 @@ def _starved(model: Transformer, name: str) -> bool:
     parts = grad.abs().amax(dim=others) if others else grad.abs()
     scale = max(p.grad.abs().max() for p in model.blocks.parameters() if p.grad is not None)
     return bool((parts <= 1e-6 * scale).any())
-
-
-@_holds("flops")
-def _flops(bench: Bench) -> None:
-    """Its matrix products are as many as it declares, as PyTorch counts them; on text of any length."""
-    for length in (bench.length,) if _two_axes(bench) else (bench.length, 5):
-        model = bench.trunk()
-        counted = _count_flops(model, bench.noise(1, length).requires_grad_(), bench.positions[:length])
-        declared = _trunk_flops(model, length) + model.encoding.flops(length)
-        holds(counted == declared, f"{declared} operations for {length} tokens", counted)
-
-
-def _count_flops(model: Transformer, content: Tensor, positions: Tensor) -> int:
-    model(content, positions)  # what is prepared is kept, and costs nothing in a step
-    with (
-        mock.patch.object(transformer, "attention_kernel", return_value="matmul"),  # the fused one hides products
-        FlopCounterMode(display=False) as counter,
-    ):
-        model(content, positions).sum().backward()
-    return counter.get_total_flops()
-
-
-def _trunk_flops(model: Transformer, length: int) -> int:
-    spec, d = model.encoding.spec, model.d_model
-    q, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
-    with torch.no_grad():
-        state = model.encoding(model.encoding.prepare(model.encoding.place(grid_positions(spec.extent)[:1])))
-        keys = [model.encoding.query_key(q, q, x, state, layer)[1] for layer in range(spec.num_layers)]
-    attention = length**2 * spec.num_heads * sum(k.shape[-1] + d // spec.num_heads for k in keys)
-    return 3 * 2 * (spec.num_layers * length * (4 * d * d + 2 * d * 4 * spec.d_model) + attention)
 
 
 @_holds("saves")

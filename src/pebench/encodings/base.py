@@ -205,17 +205,6 @@ class PositionalEncoding(nn.Module):
         """
         return None
 
-    def flops(self, length: int) -> int:
-        """Operations of the matrix products in the hooks, over all layers, forward and backward, for one example.
-
-        An encoding that multiplies no matrices, as most, leaves this at 0. A product of m x k and k x n is
-        2mkn operations, and as many again backward for each factor that has a gradient. A test counts.
-
-        Args:
-            length: Tokens of the example.
-        """
-        return 0
-
 
 def check_positive(name: str, **options: float) -> None:
     """Refuse an option that is not a positive number.
@@ -266,16 +255,6 @@ def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     for axis, size in enumerate(extent):
         rows = rows * size + positions[:, axis].long()
     return rows
-
-
-def count_offsets(length: int, extent: tuple[int, ...]) -> int:
-    """How many different offsets `offsets` finds in a text of some length, or in the trained grid.
-
-    Example:
-        >>> count_offsets(3, (8,)), count_offsets(15, (3, 5))
-        (5, 45)
-    """
-    return 2 * length - 1 if len(extent) == 1 else prod(2 * n - 1 for n in extent)
 
 
 def offsets(positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor
 from pebench.encodings.base import PositionalEncoding
 
 INTERFACE = (
-    "__init__", "reset_parameters", "content_width", "model_width", "flops",
+    "__init__", "reset_parameters", "content_width", "model_width",
     "place", "prepare", "forward", "embed", "residual", "query_key", "bias",
 )  # fmt: skip
 """Methods of an encoding that others call."""

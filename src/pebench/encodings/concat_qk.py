@@ -77,7 +77,3 @@ class ConcatQkEncoding(TableEncoding):
         """(L, d_p) to (H, L, K)."""
         projected = nn.functional.linear(state.to(weight.dtype), weight)
         return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
-
-    def flops(self, length: int) -> int:
-        """Two projections per layer."""
-        return 2 * self.spec.num_layers * self.products * 2 * length * self.d_p * self.spec.d_model

@@ -67,7 +67,3 @@ class CopeEncoding(PositionalEncoding):
         by_position = (q @ self.table[layer].to(q.dtype).T).float()
         low, high = by_position.gather(-1, below.long()), by_position.gather(-1, counts.ceil().long())
         return low + (high - low) * (counts - below)
-
-    def flops(self, length: int) -> int:
-        """Per layer the logits once more, and queries with the table."""
-        return self.spec.num_layers * 3 * 2 * length * self.spec.d_model * (length + self.most)

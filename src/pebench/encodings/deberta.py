@@ -86,8 +86,3 @@ class DebertaEncoding(PositionalEncoding):
         """The vectors as queries or keys of a layer: (H, 2 clip, K)."""
         projected = F.linear(self.table.to(dtype), weight.to(dtype))
         return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
-
-    def flops(self, length: int) -> int:
-        """Per layer two projections of the vectors, and queries and keys with them."""
-        rows, width = 2 * self.clip, self.spec.d_model
-        return self.spec.num_layers * 2 * 3 * 2 * rows * width * (width + length)

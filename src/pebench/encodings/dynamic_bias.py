@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, count_offsets, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
 from pebench.layers import Linear
 from pebench.registry import register
 
@@ -73,8 +73,3 @@ class DynamicBiasEncoding(PositionalEncoding):
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same in every layer."""
         return state
-
-    def flops(self, length: int) -> int:
-        """The network for every offset; what the first layer is given is fixed."""
-        width, count = self.spec.d_model // 4, count_offsets(length, self.spec.extent)
-        return 2 * count * (2 * self.spec.num_axes * width + 3 * width * width + 3 * width * self.spec.num_heads)

@@ -82,7 +82,3 @@ class FireEncoding(PositionalEncoding):
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same in every layer."""
         return state
-
-    def flops(self, length: int) -> int:
-        """Both layers of the network for every pair; what they are given is trained too."""
-        return 3 * 2 * length**2 * self.first.out_features * (self.spec.num_axes + self.spec.num_heads)

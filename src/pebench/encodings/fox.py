@@ -64,7 +64,3 @@ class FoxEncoding(PositionalEncoding):
         gates = F.linear(x, self.weight[layer].to(x.dtype), self.shift[layer].to(x.dtype)).float()
         total = F.logsigmoid(gates).cumsum(dim=1).transpose(1, 2)  # (B, H, L)
         return total.unsqueeze(-1) - total.unsqueeze(-2)
-
-    def flops(self, length: int) -> int:
-        """A gate per token, head and layer."""
-        return self.spec.num_layers * 3 * 2 * length * self.spec.d_model * self.spec.num_heads

@@ -79,7 +79,3 @@ class LearnableFourierEncoding(PositionalEncoding):
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus p."""
         return x + state.to(x.dtype)
-
-    def flops(self, length: int) -> int:
-        """Both layers, whose inputs depend on something trained."""
-        return 2 * 3 * 2 * length * self.spec.d_model * self.first.out_features

@@ -89,7 +89,3 @@ class LieRotaryEncoding(PositionalEncoding):
         blocks = heads.float().unflatten(-1, (-1, self.block))
         with torch.autocast(heads.device.type, enabled=False):  # 32-bit inside
             return torch.einsum("lcij,bhlcj->bhlci", rotation, blocks).flatten(-2).to(heads.dtype)
-
-    def flops(self, length: int) -> int:
-        """Per layer a product of every block of queries and keys."""
-        return self.spec.num_layers * 2 * 3 * 2 * length * self.spec.d_model * self.block

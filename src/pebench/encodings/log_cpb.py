@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, count_offsets, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
 from pebench.registry import register
 
 
@@ -69,8 +69,3 @@ class LogCpbEncoding(PositionalEncoding):
         different, pairs = state
         hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))
         return spread(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)
-
-    def flops(self, length: int) -> int:
-        """The network for every offset, in every layer; what it is given is fixed."""
-        count = self.spec.num_layers * count_offsets(length, self.spec.extent)
-        return 2 * count * self.hidden * (2 * self.spec.num_axes + 3 * self.spec.num_heads)

@@ -61,7 +61,3 @@ class PositionMatrixEncoding(PositionalEncoding):
         """Content plus its position's matrix times content."""
         small = torch.einsum("bld,ldr->blr", x, self.right[state].to(x.dtype))
         return x + self.ratio * torch.einsum("blr,ldr->bld", small, self.left[state].to(x.dtype))
-
-    def flops(self, length: int) -> int:
-        """Two products per token."""
-        return 2 * 3 * 2 * length * self.rank * self.spec.d_model

@@ -64,10 +64,6 @@ class AddProjEncoding(TableEncoding):
         """Content plus projected position."""
         return x + nn.functional.linear(state.to(self.position.dtype), self.position).to(x.dtype)
 
-    def flops(self, length: int) -> int:
-        """One product, and one backward: a sinusoid is fixed."""
-        return self.products * 2 * length * self.d_p * self.spec.d_model
-
 
 @register("concat-proj")
 class ConcatProjEncoding(AddProjEncoding):
@@ -137,7 +133,3 @@ class ConcatProjEncoding(AddProjEncoding):
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Projected content plus projected position."""
         return super().embed(nn.functional.linear(x, self.content), state)
-
-    def flops(self, length: int) -> int:
-        """The product with the sinusoid, and one with the content whose factors both have gradients."""
-        return super().flops(length) + 3 * 2 * length * self.spec.d_model**2

@@ -71,11 +71,6 @@ class ShawEncoding(PositionalEncoding):
             total = total + by_offset(q @ table.to(q.dtype).T, rows)
         return total * self.spec.head_dim**-0.5
 
-    def flops(self, length: int) -> int:
-        """A product of every query with the table, per axis and layer."""
-        tables = self.spec.num_layers * self.spec.num_axes
-        return tables * 3 * 2 * length * self.spec.d_model * (2 * self.clip + 1)
-
 
 def by_offset(logits: Tensor, rows: Tensor) -> Tensor:
     """Logits by row of a table (B, H, L, R) to logits by key (B, H, L, L), the row of every pair given (L, L)."""

@@ -115,7 +115,3 @@ class StackedEncoding(PositionalEncoding):
         """The sum."""
         one, other = self.first.bias(q, k, x, state[0], layer), self.second.bias(q, k, x, state[1], layer)
         return other if one is None else one if other is None else one + other
-
-    def flops(self, length: int) -> int:
-        """Those of both."""
-        return self.first.flops(length) + self.second.flops(length)

@@ -82,11 +82,6 @@ class TableEncoding(PositionalEncoding):
             own = "" if self.size == "0" else f"{self.size} + "
             self.beyond, self.size = "refuses", f"{own}max_len * {width}"  # type: ignore[misc]
 
-    @property
-    def products(self) -> int:
-        """How many matrix products a projection of the table takes, forward and backward: rows need a gradient."""
-        return 2 if self.table.rows is None else 3
-
     def prepare(self, positions: Tensor) -> Any:
         """What the table looks up."""
         return self.table.prepare(positions)

@@ -82,8 +82,3 @@ class TransformerXlEncoding(PositionalEncoding):
         position = by_offset((q + self.v[layer].to(q.dtype)) @ keys.mT, pairs)
         content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)
         return (position + content) * self.spec.head_dim**-0.5
-
-    def flops(self, length: int) -> int:
-        """Projections of every distance, which is fixed, and queries with all of them."""
-        count = length if self.spec.causal else 2 * length - 1
-        return self.spec.num_layers * count * self.spec.d_model * (2 * 2 * self.spec.d_model + 3 * 2 * length)

@@ -75,7 +75,3 @@ class TupeEncoding(PositionalEncoding):
     ) -> tuple[Tensor, Tensor]:
         """Append them to both."""
         return beside(q, state[0]), beside(k, state[1])
-
-    def flops(self, length: int) -> int:
-        """Two projections, once."""
-        return 2 * 3 * 2 * length * self.spec.d_model**2

@@ -70,10 +70,6 @@ class Wrapper(PositionalEncoding):
         """As the other encoding does."""
         return self.inner.bias(q, k, x, state, layer)
 
-    def flops(self, length: int) -> int:
-        """As many as the other encoding's."""
-        return self.inner.flops(length)
-
     def refuse_input(self) -> None:
         """Refuse an encoding that acts anywhere but in attention, or one made of such.
 
