@@ -33,12 +33,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench import environment
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
 from pebench.config import Options, RunConfig, TrainConfig
-from pebench.data.batches import Batches, Rows, Windows
+from pebench.data.batches import Batches, Windows
 from pebench.events import RunLogger
 from pebench.modules import LanguageModel, TextClassifier, ViT
 from pebench.modules.base import SequenceModule
@@ -443,7 +443,7 @@ def make_arm(work: Workload, name: str, device: torch.device) -> Callable[[], fl
         return lambda: time_products(work, PRODUCTS[name], device)
     tensors = make_tensors(work, min(45_000, work.batch * max(64, 2 * work.steps)))  # CIFAR-10 has 45,000
     if name == ARMS[2] or name in TUNED:
-        data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else Rows(*tensors)
+        data: Dataset[Any] = Windows(tensors[0], work.size, 1) if work.kind == "lm" else TensorDataset(*tensors)
         settings, module = TUNED.get(name, {}), make_module(work)
         if settings.get("compile"):
             module.trunk.compile()  # as the runner does

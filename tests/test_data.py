@@ -20,7 +20,7 @@ from torch import Tensor
 from pebench import sources
 from pebench.data import datamodule
 from pebench.data.base import Prepared, TensorDataModule
-from pebench.data.batches import IGNORE, Batches, Rows, Texts, Windows
+from pebench.data.batches import IGNORE, Batches, Texts, Windows
 from pebench.data.images import crop_and_flip
 from pebench.data.language import Grammar
 from pebench.data.text import SST2, Order
@@ -289,11 +289,6 @@ def test_a_trainer_gets_each_epochs_own_order(tmp_path):
 
 
 # What a batch holds
-
-
-def test_rows_are_gathered_together():
-    first, second = Rows(torch.arange(10) * 2, torch.arange(10) * 3)[torch.tensor([7, 0])]
-    assert (first.tolist(), second.tolist()) == ([14, 0], [21, 0])
 
 
 @pytest.mark.parametrize("chosen", [[0], [3, 1], [4, 0, 2, 3, 1], [2, 2]])

@@ -18,11 +18,10 @@ import pytest
 import torch
 from rich.console import Console
 
-from pebench.callbacks import DivergedError
 from pebench.cli import main
 from pebench.config import Options, RunConfig
 from pebench.display import Display
-from pebench.errors import UserError
+from pebench.errors import DivergedError, UserError
 from pebench.executors import Resources, find_executor
 from pebench.executors.local import _Running, execute
 from pebench.executors.server import prepare

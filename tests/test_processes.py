@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from pebench import processes
-from pebench.callbacks import InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.batches import Batches
-from pebench.errors import UserError
+from pebench.errors import InterruptedRunError, UserError
 from pebench.processes import run_on_devices
 from pebench.records import Record, find_record
 from pebench.runner import build, run

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from pebench import ViT
-from pebench.callbacks import InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.encodings.base import PositionalEncoding
+from pebench.errors import InterruptedRunError
 from pebench.records import Record
 from pebench.results import grids
 from pebench.results.figures.shares import draw

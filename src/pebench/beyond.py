@@ -9,9 +9,9 @@ import torch
 from lightning.pytorch import Trainer
 from torchmetrics import Metric
 
-from pebench.callbacks import InterruptedRunError
 from pebench.data.base import TensorDataModule
 from pebench.encodings.checks import EncodingError, blame
+from pebench.errors import InterruptedRunError
 from pebench.modules.base import SequenceModule
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import Tensor
 
+from pebench.errors import DivergedError, InterruptedRunError
 from pebench.streams import stream
 
 
@@ -142,10 +143,6 @@ class Stopwatch(Callback):
         return self.earlier + time.perf_counter() - self._born
 
 
-class DivergedError(Exception):
-    """The loss is no longer a number."""
-
-
 class FiniteLoss(Callback):
     """Stops a run whose loss is infinite or no number, within `EVERY` steps."""
 
@@ -175,10 +172,6 @@ class LastValidation(Callback):
         """At the last step, ask for the end; Lightning then validates."""
         if trainer.global_step == trainer.max_steps:
             trainer.should_stop = True
-
-
-class InterruptedRunError(Exception):
-    """The run was asked to stop; it can be resumed."""
 
 
 class Resumable(Checkpoint):

@@ -98,7 +98,7 @@ class Display:
             self.live.remove_task(self.lines.pop(config.key))
         outcome = metric_text(config, record.metrics, "test" if config.stage == "test" else "val")
         if not record.ok:
-            outcome = f"FAILED: {(record.error or {}).get('reason', 'unknown')}"
+            outcome = f"FAILED: {record.reason}"
         took = duration_text(record.duration_s or 0)
         self.note(f"[{self.done}/{self.total}] {_name(config)}: {outcome} in {took}{self._left()}")
         if self.console.is_terminal:

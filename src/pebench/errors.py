@@ -1,4 +1,4 @@
-"""The one exception that means "the user can fix this": shown as a message, never as a traceback."""
+"""What is raised on purpose: a mistake that the user can mend, a run that diverged, a run asked to stop."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,9 +7,17 @@ from collections.abc import Iterable
 class UserError(Exception):
     """A mistake in what was asked for: a name, a value, a file, a data set that is not there.
 
-    The command line prints the message alone and exits with 2. The message says what was
+    The command line prints the message alone, without a traceback, and exits with 2. The message says what was
     expected, what was got and what to do.
     """
+
+
+class DivergedError(Exception):
+    """The loss is no longer a number."""
+
+
+class InterruptedRunError(Exception):
+    """The run was asked to stop; it can be resumed."""
 
 
 UNREADABLE = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)

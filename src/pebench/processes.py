@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from pebench.config import Options, RunConfig
+from pebench.errors import InterruptedRunError
 from pebench.runner import Progress, run
 
 LOST_S = 30.0
@@ -83,7 +84,5 @@ def _help(config: RunConfig, options: Options, rank: int) -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    from pebench.callbacks import InterruptedRunError
-
     with contextlib.suppress(InterruptedRunError):  # all stop together
         run(config, options)

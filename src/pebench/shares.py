@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from pebench.beyond import ready
-from pebench.callbacks import InterruptedRunError
 from pebench.data.base import TensorDataModule
 from pebench.encodings.checks import blame
+from pebench.errors import InterruptedRunError
 from pebench.modules.base import SequenceModule
 
 EXAMPLES = 512

@@ -90,5 +90,4 @@ def _metrics(holder: Holder) -> str:
 
 
 def _why(record: Record) -> str:
-    error = record.error or {}
-    return f"{error.get('kind', 'failed')}: {error.get('reason', 'unknown')}"
+    return f"{(record.error or {}).get('kind', 'failed')}: {record.reason}"

@@ -88,23 +88,6 @@ class Batches(DistributedSampler[Tensor]):  # by name alone: what a Trainer wrap
             yield order[batch * self.batch_size : (batch + 1) * self.batch_size][self.share[0] :: self.share[1]]
 
 
-class Rows(Dataset[tuple[Tensor, ...]]):
-    """Tensors that share their first dimension.
-
-    Args:
-        tensors: Each (count, ...).
-    """
-
-    def __init__(self, *tensors: Tensor) -> None:
-        self.tensors = tensors
-
-    def __len__(self) -> int:
-        return len(self.tensors[0])
-
-    def __getitem__(self, index: Tensor) -> tuple[Tensor, ...]:
-        return tuple(tensor[index] for tensor in self.tensors)
-
-
 class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
     """Texts of unequal length, stored end to end and padded per batch.
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
-from pebench.data.batches import Rows
 from pebench.errors import UserError
 from pebench.streams import stream
 
@@ -41,7 +40,7 @@ class Images(TensorDataModule):
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
         """Images (count, channels, side, side) as bytes, and labels."""
         tensors = self.prepared.tensors
-        return Rows(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
+        return TensorDataset(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """The same images with their patches in random order, a control, and enlarged, where that gives whole patches.
@@ -50,14 +49,14 @@ class Images(TensorDataModule):
         """
         images, labels = self.prepared.tensors["test_images"], self.prepared.tensors["test_labels"]
         noise = torch.Generator().manual_seed(0)  # the same order every time
-        yield "shuffled", self._all_of(Rows(shuffle_patches(images, self.patch_size, noise), labels))
+        yield "shuffled", self._all_of(TensorDataset(shuffle_patches(images, self.patch_size, noise), labels))
         for factor in factors:
             patches = factor * images.shape[-1] / self.patch_size
             if not patches.is_integer():
                 continue
             side = int(patches) * self.patch_size
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
-            yield f"{factor:g}x", self._all_of(Rows(larger, labels), size=factor**2)
+            yield f"{factor:g}x", self._all_of(TensorDataset(larger, labels), size=factor**2)
 
     def describe(self) -> dict[str, Any]:
         """Shape of the images."""

@@ -149,13 +149,13 @@ class PositionalEncoding(nn.Module):
     def prepare(self, positions: Tensor) -> Any:
         """What the hooks need to know of the positions, computed once and kept while they stay the same.
 
-        It must depend on the positions alone: it runs without gradients, so whatever is trained
-        belongs into a hook, or into `forward` where all layers share it.
+        By default the positions. It must depend on them alone: it runs without gradients, so whatever is
+        trained belongs into a hook, or into `forward` where all layers share it.
 
         Args:
             positions: (L, P), one row per token, in units of tokens or patches.
         """
-        return None
+        return positions
 
     def forward(self, state: Any) -> Any:
         """What hooks need of trained parameters, computed once in every forward pass; with gradients.

@@ -62,10 +62,6 @@ class FireEncoding(PositionalEncoding):
         nn.init.constant_(self.c, self.start[0])
         nn.init.ones_(self.multiplier)
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The positions: (L, P)."""
-        return positions
-
     def shares(self, positions: Tensor) -> Tensor:
         """What the network is given, query by key: (L, L, P)."""
         c, least = self.c.float().abs(), (self.multiplier.float() * self.start[1]).abs()

@@ -65,10 +65,6 @@ class LearnableFourierEncoding(PositionalEncoding):
         """Draw the frequencies from N(0, 1/gamma²)."""
         nn.init.normal_(self.frequencies, std=1 / self.gamma)
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The positions: (L, P)."""
-        return positions
-
     def forward(self, state: Tensor) -> Tensor:
         """P at the positions: (L, D)."""
         angles = (state.unsqueeze(1) * self.frequencies.float()).sum(dim=-1)

@@ -66,10 +66,6 @@ class RopeMixedEncoding(PositionalEncoding):
         with torch.no_grad():
             self.frequencies.copy_(torch.cat((first, second), dim=-1))
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The positions: (L, 2)."""
-        return positions
-
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Turn queries and keys alike."""
         rows, columns = self.frequencies[layer].float().unsqueeze(-2)  # (H, 1, K/2)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pebench.config import Options, RunConfig
+from pebench.errors import InterruptedRunError
 from pebench.leases import claim
 from pebench.records import Record, find_record, write_record
 
@@ -58,18 +59,18 @@ def work(
             run_on_devices(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            if type(error).__name__ != "InterruptedRunError":
-                with (folder / LOG).open("a", encoding="utf-8") as log:
-                    traceback.print_exc(file=log)
-                seconds = time.monotonic() - started
-                failed_record(config, options.out, failure_kind(error), failure_reason(error), seconds)
-                with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
-                    from pebench.events import log_failure
-
-                    log_failure(folder, config)
-            elif not stop():  # else no record: the run is not over
+        except InterruptedRunError:
+            if not stop():  # else no record: the run is not over
                 overdue(config, options, time.monotonic() - started)
+        except BaseException as error:
+            with (folder / LOG).open("a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+            seconds = time.monotonic() - started
+            failed_record(config, options.out, failure_kind(error), failure_reason(error), seconds)
+            with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
+                from pebench.events import log_failure
+
+                log_failure(folder, config)
     return True
 
 
