@@ -493,10 +493,11 @@ def test_a_run_over_an_unfinished_one_leaves_the_files_of_one_run(tmp_path: Path
     files = len(event_files(folder))
     (folder / "checkpoints").mkdir()
     (folder / "checkpoints" / "best.ckpt").write_bytes(b"half")
-    (folder / ".record-half").write_bytes(b"{")
+    (folder / ".record.json-half.part").write_bytes(b"{")
+    (folder / "checkpoints" / ".last.ckpt-half.part").write_bytes(b"half")
     run(config, options(tmp_path))
     assert len(event_files(folder)) == files == 1
-    assert not [*folder.glob(".record-*"), *folder.glob("checkpoints")]
+    assert not [*folder.glob(".*"), *folder.glob("checkpoints")]
     points = Counter((tag, point.step) for tag, point in scalars(folder))
     assert set(points.values()) == {1}
 

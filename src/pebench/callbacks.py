@@ -1,7 +1,6 @@
 """What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import Tensor
 
 from pebench.errors import DivergedError, InterruptedRunError
+from pebench.files import replacing
 from pebench.streams import stream
 
 
@@ -254,14 +254,5 @@ class DurableCheckpointIO(TorchCheckpointIO):
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
         """Write, make sure that it is on the disk, and move."""
-        place = Path(path)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f".{place.name}.part")
-        try:
-            with temporary.open("wb") as file:
-                torch.save(checkpoint, file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, place)
-        finally:
-            temporary.unlink(missing_ok=True)  # half of one would keep a full disk full
+        with replacing(Path(path), durable=True) as file:
+            torch.save(checkpoint, file)

@@ -12,9 +12,9 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from uuid import uuid4
 
 from pebench.config import RunConfig
+from pebench.files import replacing
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
 from pebench.suites import Suite
@@ -183,12 +183,10 @@ def note_plan(plan: Sequence[RunConfig], out: Path, command: str) -> None:
         command: What was asked.
     """
     folder = out / PLANS
-    folder.mkdir(parents=True, exist_ok=True)
     runs = [config.directory for config in plan]
     name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
-    temporary = folder / f".{name}-{uuid4().hex}"
-    temporary.write_text(json.dumps({"command": command, "runs": runs}) + "\n", encoding="utf-8")
-    os.replace(temporary, folder / f"{name}.json")
+    with replacing(folder / f"{name}.json") as file:
+        file.write(f"{json.dumps({'command': command, 'runs': runs})}\n".encode())
 
 
 def planned(out: Path) -> list[str]:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import orjson  # json would take half the time of a report of very many runs
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
+from pebench.files import replacing
 from pebench.garbage import no_search_for_garbage
 from pebench.tasks import reconfigure
 
@@ -120,17 +120,9 @@ def write_record(record: Record, out: Path) -> Path:
     """
     folder = out / record.config.directory
     path = folder / (FILE_NAME if record.ok else FAILURE)
-    folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    temporary = path.with_name(f".record-{uuid4().hex}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path, durable=True) as file:
+        file.write(f"{text}\n".encode())
     if record.ok:
         (folder / FAILURE).unlink(missing_ok=True)
     return path
@@ -139,8 +131,8 @@ def write_record(record: Record, out: Path) -> Path:
 def write_config(config: RunConfig, out: Path) -> Path:
     """Write a run's configuration to its folder, for ``pebench run --config``."""
     path = out / config.directory / "config.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(config.to_dict(), indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    with replacing(path) as file:
+        file.write(f"{json.dumps(config.to_dict(), indent=1, sort_keys=True)}\n".encode())
     return path
 
 
@@ -293,20 +285,15 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     """
     if not path.parent.is_dir():
         raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
-    temporary = path.with_name(f".{path.name}-{uuid4().hex}")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
-    try:
-        with temporary.open("wb") as file, no_search_for_garbage():
-            for record in records:
-                _check_finite(record)
-                kind = record.config.kind
-                if kind not in kinds:
-                    kinds[kind] = record.config.to_dict()
-                values = record.to_dict({**kinds[kind], "seed": record.config.seed})
-                file.write(orjson.dumps(values, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as file, no_search_for_garbage():
+        for record in records:
+            _check_finite(record)
+            kind = record.config.kind
+            if kind not in kinds:
+                kinds[kind] = record.config.to_dict()
+            values = record.to_dict({**kinds[kind], "seed": record.config.seed})
+            file.write(orjson.dumps(values, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
 
 
 def _check_finite(record: Record) -> None:

@@ -22,6 +22,7 @@ from pebench.costs import cost
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.errors import UserError
+from pebench.files import PART
 from pebench.models import transformer
 from pebench.modules.base import SequenceModule
 from pebench.records import FILE_NAME, Record, write_record
@@ -182,12 +183,13 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
 def clear(folder: Path, step: int) -> None:
     """Remove what an earlier attempt left in its folder, but for what this one resumes from."""
     folder.mkdir(parents=True, exist_ok=True)
-    leftovers = [*folder.glob(".record-*"), *folder.glob(f"*{FAILED}")]
+    leftovers = [*folder.glob(PART), *folder.glob(f"*{FAILED}")]
     for record in folder.glob(FILE_NAME):  # of a newer pebench, or damaged: it cannot be read here
         record.replace(folder / f"unreadable-{time.time_ns()}.json")
     if not step:
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
         leftovers += folder.glob("events.out.tfevents.*")
+    leftovers += folder.glob(f"checkpoints/{PART}")
     for leftover in {*leftovers}:
         leftover.unlink()
 

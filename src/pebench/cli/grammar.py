@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     merge.add_argument("--out", type=Path, metavar="DIR", help="the output folder to write, where pebench run goes on")
     merge.add_argument("--suite", metavar="NAME_OR_FILE", help="only the runs that this suite shares with them")
     merge.add_argument("--prefer-first", action="store_true", help="where records contradict, keep the first source's")
-    merge.set_defaults(action=_later("inspection", "merge_command"))
+    merge.set_defaults(action=_later("merging", "merge_command"))
 
     report = verbs.add_parser("report", help="make tables from records")
     report.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")

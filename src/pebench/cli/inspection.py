@@ -1,20 +1,13 @@
-"""The verbs that look at records, and change none: list, status, show, compare, merge, report, cite."""
+"""The verbs that look, and change nothing: list, status, show, compare, report, cite."""
 
 import argparse
 import gc
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pebench.errors import UserError, unknown_name
 from pebench.garbage import no_search_for_garbage
 from pebench.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pebench.records import Record
 
 
 def list_command(options: argparse.Namespace) -> int:
@@ -92,75 +85,6 @@ def compare_command(options: argparse.Namespace) -> int:
     names = str(options.a), str(options.b)
     sys.stdout.write(compare(read_records(options.a), read_records(options.b), names))
     return 0
-
-
-def merge_command(options: argparse.Namespace) -> int:
-    """``pebench merge``."""
-    from pebench.config import PROTOCOL_VERSION
-    from pebench.planning import Plan
-    from pebench.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
-    from pebench.suites import load_suite
-
-    if not (options.records or options.out):
-        raise UserError(
-            "expected where to write: --records FILE (one .jsonl file), --out DIR (an output folder), or both."
-        )
-    if options.out and options.out.is_file():
-        raise UserError(f"expected an output folder after --out, but {str(options.out)!r} is a file; see --records.")
-    there = [options.out] if options.out and holds_records(options.out) else []
-    collections = [read_records(source) for source in (*there, *options.sources)]
-    records, conflicts = merge(collections)
-    lines = [f"{a.config.directory}: {_outcome(a, b)} against {_outcome(b, a)}" for a, b in conflicts]
-    if conflicts and not options.prefer_first:
-        raise UserError(
-            f"{counted(len(conflicts), 'run')} recorded with contradictory outcomes, and nothing was written:\n  "
-            + "\n  ".join(lines)
-            + "\nIf that is rounding, --prefer-first keeps those of the source named first"
-            + (", after what --out holds." if there else ".")
-        )
-    if options.suite:
-        plan = Plan(suite := load_suite(options.suite), suite.kinds())
-        records, _ = merge([records, _equal_already(records, suite.regime)])
-        found = {record.config.key: record for record in records}
-        wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
-        records = [record for record in records if record.config.key in wanted]
-    given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
-    text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to %s"
-    text += f", {failed} of them failed" if failed else ""
-    if options.records:
-        write_jsonl(records, options.records)
-        sys.stdout.write(f"{text % options.records}\n")
-    if options.out:
-        now = [record for record in records if record.protocol == PROTOCOL_VERSION]
-        new = [record for record in now if find_record(record.config, options.out) != record]
-        for record in new:
-            write_record(record, options.out)
-        old = len(records) - len(now)
-        sys.stdout.write(
-            f"{counted(len(new), 'run')} laid out in {options.out}, where pebench run --out goes on from them"
-            + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
-            + "\n"
-        )
-    sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
-    return 0
-
-
-def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
-    """Runs at equal width as runs of another regime; where matching changes nothing in the model they are the same."""
-    from pebench.costs import cost
-
-    if regime == "width":
-        return []
-    renamed = [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
-    return [replace(r, matched_flops=cost(r.config).flops) for r in renamed] if regime == "FLOPs" else renamed
-
-
-def _outcome(record: "Record", other: "Record") -> str:
-    values = record.metrics.items()
-    words = [f"{name} {value:.6g}" for name, value in values if name.startswith(("test/", "val/loss"))]
-    if record.dataset != other.dataset:
-        words.append(f"data {record.dataset.get('fingerprint', 'unknown')[:12]}")
-    return ", ".join(words)
 
 
 @no_search_for_garbage()

@@ -2,13 +2,11 @@
 
 import hashlib
 import json
-import os
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
-from uuid import uuid4
 
 import lightning
 import torch
@@ -16,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from pebench.data.batches import Batches
+from pebench.files import replacing
 from pebench.sources import Source, prepared_file
 
 
@@ -109,14 +108,8 @@ class TensorDataModule(lightning.LightningDataModule):
         if self._load() is None:
             prepared = self.read()
             values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.file.with_suffix(f".{uuid4().hex}.part")
-            try:
-                with temporary.open("wb") as file:
-                    torch.save(values, file)
-                os.replace(temporary, self.file)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with replacing(self.file) as file:
+                torch.save(values, file)
 
     def _load(self) -> dict[str, Any] | None:
         try:
