@@ -25,12 +25,13 @@ SUITE = Suite(
         "SST-2 was run with 2,000 steps first, of which the lowest validation loss chose early ones, while accuracy "
         "still rose (`sst2-by-loss`). The budget that it has since, 1,000 steps and accuracy choosing, was found on "
         "validation data alone: three budgets, three rates, one seed that is not tested, add and none "
-        "(`results/searches/sst2-budgets.jsonl`). It was declared when the 40 tested runs of the other "
-        "budget were known.",
+        "(`results/searches/sst2-budgets.jsonl`). It was declared when the 40 tested runs of the other budget were "
+        "known.",
         "On IMDB the one seed that chose add's rate, 4e-3, had a lower validation loss there than any of the eight "
         "tested; learned had that rate too, the others 2e-3. So three seeds choose there, which was declared when the "
         "tested runs of that choice were known; they give every row 2e-3. Add and learned were tested again, and the "
         "runs at 4e-3 are left out.",
-        "On CIFAR-10 twelve fresh seeds (`confirm`) confirm that rope is below add, not that concat is.",
+        "Twelve fresh seeds (`confirm`) confirm that on CIFAR-10 rope is below add, not that concat is; and that on "
+        "IMDB concat is equivalent to add, not that rope is above it.",
     ),
 )

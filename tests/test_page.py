@@ -569,12 +569,12 @@ def test_a_verdict_that_rows_to_come_could_take_back_is_not_given() -> None:
 
 
 def test_ends_of_a_series_that_were_not_run_alike_are_told() -> None:
-    assert "round otherwise" not in markdown(page(by_depth(), DEPTHS))
+    assert "in rounding" not in markdown(page(by_depth(), DEPTHS))
     moved = [
         replace(r, environment=r.environment | {"device": f"cpu of {r.config.model.num_layers}"}) for r in by_depth()
     ]
     for write in (markdown, html):
-        assert "The two ends were not run with the same device: they round otherwise" in write(page(moved, DEPTHS))
+        assert "The two ends differ in device, and so in rounding" in write(page(moved, DEPTHS))
 
 
 def test_a_row_that_one_end_lacks_has_no_change() -> None:

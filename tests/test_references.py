@@ -13,7 +13,7 @@ from pebench import __version__
 from pebench.cli import main
 from pebench.config import CORE_ENCODINGS
 from pebench.records import read_records
-from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, fields_of, keys_of
+from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, fields_of, keys_of, link, sources
 from pebench.registry import encoding_cards, load_encoding
 from pebench.results.tables import build_tables
 from pebench.suites import suite_files
@@ -148,9 +148,17 @@ def test_an_encoding_of_ones_own_that_names_nothing_is_told_how(tmp_path, monkey
 
 def test_a_table_names_its_keys_and_a_command_that_prints_just_these():
     for table in build_tables(read_records(ROOT / "results" / "untuned.jsonl")):
-        keys, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited([table])).groups()
-        assert keys_in(bibtex(command.split())) == keys.split(", ")
-        assert set(table.task.cite) < set(keys.split(", "))
+        works, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited([table])).groups()
+        keys = sources([table]).keys
+        assert keys_in(bibtex(command.split())) == list(keys)
+        assert works == ", ".join(map(link, keys))
+        assert set(table.task.cite) < set(keys)
+
+
+def test_a_work_is_named_as_a_text_would_and_linked_where_it_is_to_be_had():
+    assert link("vaswani2017attention") == "[Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
+    assert link("hallam2026fusion") == "[Hallam and Tseng 2026](https://arxiv.org/abs/2601.05807)"
+    assert link("krizhevsky2009learning") == "Krizhevsky 2009"
 
 
 def test_a_table_does_not_depend_on_packages_of_others():
@@ -161,7 +169,7 @@ def test_a_table_does_not_depend_on_packages_of_others():
     strange += [r for r in records if r.config.encoding != "rope"]
     for table in build_tables(strange):
         assert "nobody" not in cited([table])
-        assert "vaswani2017attention" in cited([table])
+        assert "Vaswani et al. 2017" in cited([table])
 
 
 def test_citing_needs_no_torch():

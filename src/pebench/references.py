@@ -170,7 +170,13 @@ def sources(tables: Sequence[Table]) -> Sources:
 def cited(tables: Sequence[Table]) -> str:
     """`sources` in a line of Markdown."""
     found = sources(tables)
-    return f"{', '.join(found.keys)}; as BibTeX: `{found.command}`"
+    return f"{', '.join(map(link, found.keys))}; as BibTeX: `{found.command}`"
+
+
+def link(key: str) -> str:
+    """An entry by its authors and year, in Markdown; a link if it says where it is to be had."""
+    name, (_, place) = authors_and_year(key), title_and_link(key)
+    return f"[{name}]({place})" if place else name
 
 
 def title_and_link(key: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 
 from pebench.cards import HOOKS, EncodingCard
-from pebench.references import OWN, authors_and_year, title_and_link
+from pebench.references import OWN, link
 from pebench.registry import encoding_cards, find_plugin, plugin_cards
 
 WIDTH = 120
@@ -85,8 +85,7 @@ def markdown() -> str:
 
 def _papers(card: EncodingCard) -> str:
     """What an encoding is of, as links in Markdown."""
-    keys = [key for key in card.declared["cite"] if key != OWN]
-    return _joined(f"[{authors_and_year(key)}]({title_and_link(key)[1]})" for key in keys)
+    return _joined(link(key) for key in card.declared["cite"] if key != OWN)
 
 
 def overview() -> str:

@@ -137,9 +137,7 @@ def series_warnings(*tables: Table) -> list[str]:
     """What the tables of a series do not have in common that pairing by seed cannot take out, in words."""
     every = [provenance(table, stage="test") for table in tables]
     mixed = [name for name in ("device", "threads", "torch") if len({tuple(found[name]) for found in every}) > 1]
-    text = (
-        f"The two ends were not run with the same {' and '.join(mixed)}: they round otherwise, and pairing keeps that."
-    )
+    text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not take out."
     return [text] if mixed else []
 
 

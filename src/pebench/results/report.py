@@ -12,6 +12,7 @@ from pebench.results.absences import absence_lines
 from pebench.results.across import MIN_TASKS, Summary
 from pebench.results.gates import gates
 from pebench.results.grids import (
+    NOTHING,
     WORDS,
     Grid,
     beyond,
@@ -52,8 +53,7 @@ DIFFERENCES = (
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
     "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
-    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`. "
-    "–: the records are older than this measurement."
+    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
 PAIRS = (
@@ -238,7 +238,7 @@ def _section(table: Table, page: Page) -> str:
         f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
         f"{pairs_text(table)}\n\n{_pipe(grid)}" if (grid := pairs(table)) else "",
         f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
-        f"{SHARES}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
+        f"{shares_text(grid)}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),
     ]
@@ -248,6 +248,12 @@ def _section(table: Table, page: Page) -> str:
 def pairs_text(table: Table) -> str:
     """What the cells of `grids.pairs` are."""
     return PAIRS.format(unit=difference_unit(table.task))
+
+
+def shares_text(grid: Grid) -> str:
+    """What the cells of `grids.position_shares` are."""
+    unknown = any(NOTHING in cells for cells in grid.values())
+    return f"{SHARES} {NOTHING}: the records are older than this measurement." if unknown else SHARES
 
 
 def beyond_text(grid: Grid) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from pebench.references import sources, title_and_link
+from pebench.references import authors_and_year, sources, title_and_link
 from pebench.results import figures, grids, report
 from pebench.results.absences import absence_lines
 from pebench.results.origin import command, series_warnings, warnings
@@ -114,7 +114,7 @@ def content(page: Page) -> dict[str, Any]:
 
 
 def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
-    beyond = grids.beyond(table)
+    beyond, shares = grids.beyond(table), grids.position_shares(table)
     return {
         "id": stem,
         "title": grids.title(table),
@@ -128,8 +128,8 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
-        "shares_text": prose(report.SHARES),
-        "shares": columns(grids.position_shares(table)),
+        "shares_text": prose(report.shares_text(shares)),
+        "shares": columns(shares),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
         "warnings": warnings(table),
@@ -140,9 +140,9 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
 
 
 def _cite(tables: Sequence[Table]) -> dict[str, Any]:
-    """The sources of tables: key, title and link of each, and the command that prints them."""
+    """The sources of tables: authors, title and link of each, and the command that prints them."""
     found = sources(tables)
-    return {"works": [(key, *title_and_link(key)) for key in found.keys], "command": found.command}
+    return {"works": [(authors_and_year(key), *title_and_link(key)) for key in found.keys], "command": found.command}
 
 
 def _across(page: Page) -> Iterator[dict[str, Any]]:
