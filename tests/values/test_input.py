@@ -222,7 +222,7 @@ def test_impossible_options_are_refused(name, extent, settings, message):
         fresh(name, extent, **settings)
 
 
-@pytest.mark.parametrize("name", ["axial-learned", "random", "position-matrix"])
+@pytest.mark.parametrize("name", ["learned", "axial-learned", "random", "position-matrix"])
 @pytest.mark.parametrize("cell", [(-1.0, 0.0), (9.0, 0.0), (0.0, 9.0), (1.5, 0.0), (math.nan, 0.0)])
 def test_tables_refuse_positions_they_have_no_row_for(name, cell):
     encoding = fresh(name, (9, 9))
@@ -230,9 +230,10 @@ def test_tables_refuse_positions_they_have_no_row_for(name, cell):
         encoding.prepare(torch.tensor([*GRID_CELLS, cell]))
 
 
-def test_tables_refuse_a_longer_text():
+@pytest.mark.parametrize("name", ["learned", "position-matrix"])
+def test_tables_refuse_a_longer_text(name):
     with pytest.raises(ValueError, match=r"below \(9,\), got positions from \[0\.0\] to \[9\.0\]"):
-        fresh("position-matrix").prepare(torch.tensor([*TEXT_CELLS, (9.0,)]))
+        fresh(name).prepare(torch.tensor([*TEXT_CELLS, (9.0,)]))
 
 
 @pytest.mark.parametrize("positions", [TEXT, GRID])
