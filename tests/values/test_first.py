@@ -12,7 +12,7 @@ from pebench.encodings.base import grid_positions
 from pebench.encodings.sinusoid import sinusoid
 from pebench.layers import initialise
 from pebench.models.transformer import Transformer
-from pebench.registry import encoding_cards
+from pebench.registry import encoding_cards, load_encoding
 
 from .helpers import both_ways, noise, rotated, text_and_grid, wave
 
@@ -331,6 +331,14 @@ def test_concat_proj_may_begin_as_add_proj_does(extent):
     assert other.content.requires_grad
     with pytest.raises(ValueError, match="start must be random or identity, got 'eye'"):
         encode("concat-proj", extent, start="eye")
+
+
+@pytest.mark.parametrize("ratio", [-1.0, math.inf, math.nan])
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_ratio_that_can_be_none_is_refused(name, ratio):
+    spec = EncodingSpec(32, 4, 2, LINE, causal=False)
+    with pytest.raises(ValueError, match=f"ratio of encoding '{name}' must be zero or more and finite, got {ratio}"):
+        load_encoding(name)(spec, ratio=ratio)
 
 
 def test_every_input_encoding_has_a_ratio():

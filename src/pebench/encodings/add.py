@@ -5,7 +5,7 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn import functional
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
 
@@ -50,6 +50,7 @@ class AddEncoding(PositionalEncoding):
         self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0, d_p: int | None = None
     ) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         self.d_p = spec.d_model if d_p is None else d_p
         check_width(self.d_p, spec.num_axes, f"{'d_model' if d_p is None else 'd_p'} of encoding 'add'")
         if self.d_p > spec.d_model:

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
 from pebench.encodings.sinusoid import check_width, sinusoid
 from pebench.registry import register
 
@@ -47,6 +47,7 @@ class AddEveryLayerEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add-every-layer'")
         check_positive(self.name, base=base)
         self.base, self.ratio = base, ratio

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
 from pebench.registry import register
 
 
@@ -43,6 +43,7 @@ class AxialLearnedEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         self.tables = nn.Parameter(torch.empty(sum(spec.extent), spec.d_model))  # one below the other
         self.ratio, self.scale = ratio, (spec.d_model / spec.num_axes) ** 0.5
         self.reset_parameters()

@@ -227,6 +227,26 @@ def check_positive(name: str, **options: float) -> None:
             raise ValueError(f"{option} of encoding {name!r} must be positive and finite, got {value}")
 
 
+def check_ratio(name: str, ratio: float) -> None:
+    """Refuse a ratio of root mean squares that can be none.
+
+    Args:
+        name: Of the encoding, for the message.
+        ratio: Position's to content's; zero tells nothing to begin with.
+
+    Raises:
+        ValueError: If it is negative, infinite or no number.
+
+    Example:
+        >>> check_ratio("add", -1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: ratio of encoding 'add' must be zero or more and finite, got -1.0
+    """
+    if not 0 <= ratio < inf:
+        raise ValueError(f"ratio of encoding {name!r} must be zero or more and finite, got {ratio}")
+
+
 def cells(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     """Row-major numbers of the cells at `positions`, for an encoding that has a table of them.
 

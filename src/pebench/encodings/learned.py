@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, grid_positions
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio, grid_positions
 from pebench.encodings.sinusoid import sinusoid
 from pebench.registry import register
 
@@ -50,6 +50,7 @@ class LearnedEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0, start: str = "normal", frozen: bool = False) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         if start not in ("normal", "sinusoid"):
             raise ValueError(f"start of encoding 'learned' must be normal or sinusoid, got {start!r}")
         self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model), requires_grad=not frozen)

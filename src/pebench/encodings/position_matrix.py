@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
 from pebench.registry import register
 
 
@@ -41,6 +41,7 @@ class PositionMatrixEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         if rank < 1:
             raise ValueError(f"rank of encoding 'position-matrix' must be 1 or more, got {rank}")
         self.rank, self.ratio = rank, ratio

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
 from pebench.registry import register
 
 
@@ -42,6 +42,7 @@ class RandomEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, table_seed: int = 0, ratio: float = 1.0) -> None:
         super().__init__(spec)
+        check_ratio(self.name, ratio)
         noise = torch.Generator().manual_seed(table_seed)
         self.register_buffer("table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise))
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio
 from pebench.encodings.sinusoid import check_width, sinusoid
 
 KINDS = ("sinusoid", "learned")
@@ -35,6 +35,7 @@ class Table(nn.Module):
         if kind not in KINDS:
             raise ValueError(f"table of encoding {owner!r} must be sinusoid or learned, got {kind!r}")
         check_positive(owner, base=base)
+        check_ratio(owner, ratio)
         self.spec, self.width, self.base, self.ratio, self.owner, self.pace = spec, width, base, ratio, owner, pace
         self.rows = nn.Parameter(torch.empty(spec.max_len, width)) if kind == "learned" else None
         self.reset_parameters()
