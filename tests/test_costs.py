@@ -146,6 +146,7 @@ class Counted(PositionalEncoding):
         torch.nn.init.eye_(self.matrix)
 
     def embed(self, x: torch.Tensor, state: Any) -> torch.Tensor:
+        x += 1.0  # in place, as a model allows
         return x @ self.matrix
 
 

@@ -253,3 +253,9 @@ def test_the_readme_lists_every_source_file() -> None:
     files = {path.name for path in source.glob("*.py") if not path.name.startswith("_")}
     files |= {path.name for path in (source / "results").glob("*.py") if not path.name.startswith("_")}
     assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}
+
+
+@pytest.mark.parametrize("page", ["README.md", "results/README.md", "results/NOTES.md", "docs/encodings.md"])
+def test_no_empty_line_cuts_a_table(page: str) -> None:
+    rows = re.findall(r"\|\n\n(\|.*)\n(.*)", (ROOT / page).read_text(encoding="utf-8"))
+    assert [row for row, next_line in rows if not re.match(r"\| ?:?---", next_line)] == []

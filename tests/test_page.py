@@ -164,9 +164,9 @@ def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
     found = changed.contrasts(table)
     assert [(c.first, c.second) for c in found] == [*asked.contrasts[:2]]
     assert [c.difference for c in found] == differences
-    assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences], unrun=1)
+    assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences], 3)
     assert [c.verdict for c in found] == ["better", "not separable at 8 seeds"]
-    assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences], unrun=1)
+    assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences], 3)
     assert [c.equivalent.holds for c in found] == [False, True]
     text = markdown(changed)
     assert "| rope - concat " in text
@@ -548,12 +548,29 @@ def test_corrections_count_the_rows_that_a_suite_declares_and_that_have_not_run(
     asked = replace(SUITE, encodings=[*MEANS, "none", "learned"], margin={"accuracy": 0.01})
     table = page(runs(), asked).tables[1]
     raw = [row.difference.p_value for row in table.rows if row.difference]
-    assert [row.p_adjusted for row in table.rows if row.difference] == holm(raw, unrun=2)
+    assert [row.p_adjusted for row in table.rows if row.difference] == holm(raw, 4)
     equal = [equivalence(row.difference, 0.01) for row in table.rows if row.difference]
-    assert [e.p_adjusted for e in page(runs(), asked).equivalences(table).values()] == holm(equal, unrun=2)
-    assert [p for _, p in table.pairs.values()] == holm([d.p_value for d, _ in table.pairs.values()], unrun=7)
+    assert [e.p_adjusted for e in page(runs(), asked).equivalences(table).values()] == holm(equal, 4)
+    assert [p for _, p in table.pairs.values()] == holm([d.p_value for d, _ in table.pairs.values()], 10)
     alone = page(runs(), None).tables[1]  # nothing is declared, so nothing is missing
     assert [row.p_adjusted for row in alone.rows if row.difference] == holm(raw)
+
+
+@pytest.mark.parametrize("value", [0.61, None], ids=["one seed", "failed"])
+def test_the_first_run_of_a_row_does_not_make_another_clearer(value: float | None) -> None:
+    asked = replace(SUITE, tasks=["vit-digits"], encodings=[*MEANS, "none"], margin={"accuracy": 0.01})
+    asked = replace(asked, contrasts=[("rope", "concat"), ("concat", "none")])
+    records = [record for record in runs() if record.config.task == "vit-digits"]
+    before, after = (page([*records, *more], asked) for more in ([], [run("vit-digits", "none", 0, value)]))
+    for told in (before, after):
+        (table,) = told.tables
+        assert [row.p_adjusted for row in table.rows if row.label in ("concat", "rope")] == holm(
+            [row.difference.p_value for row in table.rows if row.label in ("concat", "rope")], 3
+        )
+    one, two = before.tables[0], after.tables[0]
+    assert before.contrasts(one)[0].p_adjusted == after.contrasts(two)[0].p_adjusted
+    assert one.pairs["rope", "concat"][1] == two.pairs["rope", "concat"][1]
+    assert before.equivalences(one)["concat"] == after.equivalences(two)["concat"]
 
 
 def test_a_verdict_that_rows_to_come_could_take_back_is_not_given() -> None:

@@ -73,7 +73,8 @@ def test_holm_leaves_out_what_was_not_tested_and_stops_at_one() -> None:
 
 def test_holm_counts_what_has_not_run_as_if_it_found_nothing() -> None:
     for p_values in ([0.01], [0.02, 0.01, 0.3], [0.04, 0.04]):
-        assert holm(p_values, unrun=3) == pytest.approx(holm([*p_values, 1.0, 1.0, 1.0])[: len(p_values)])
+        assert holm(p_values, len(p_values) + 3) == pytest.approx(holm([*p_values, 1.0, 1.0, 1.0])[: len(p_values)])
+        assert holm(p_values, 1) == holm(p_values)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
 
     from pebench.encodings.base import build_encoding, grid_positions
 
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         try:
             encoding = build_encoding(maker, spec, dict(options))
             with torch.no_grad():
@@ -131,11 +131,11 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
 def _told(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> Iterator["Tensor"]:
     """What the hooks return, one after the other, as a model would call them."""
     spec, state = encoding.spec, encoding(prepared)
-    yield (x := encoding.embed(content, state))
+    yield (x := encoding.embed(content.clone(), state))  # as some write in place, which a leaf forbids
     heads = x.unflatten(-1, (spec.num_heads, -1)).transpose(1, 2)
     for layer in range(spec.num_layers):
-        yield encoding.residual(x, None, state, layer)
-        q, k = encoding.query_key(heads, heads, x, state, layer)
+        yield encoding.residual(x.clone(), None, state, layer)
+        q, k = encoding.query_key(heads.clone(), heads.clone(), x.clone(), state, layer)
         bias = encoding.bias(q, k, x, state, layer)
         yield from (q, k) if bias is None else (q, k, bias)
 

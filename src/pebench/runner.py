@@ -191,7 +191,7 @@ def clear(folder: Path, step: int) -> None:
         leftovers += folder.glob("events.out.tfevents.*")
     leftovers += folder.glob(f"checkpoints/{PART}")
     for leftover in {*leftovers}:
-        leftover.unlink()
+        leftover.unlink(missing_ok=True)  # another process may have finished writing it
 
 
 def check_best(checkpoint: str, step: float) -> None:

@@ -113,7 +113,7 @@ class Suite:
         if not self.declared:
             return None
         when = datetime.fromisoformat(self.declared)
-        return when if when.tzinfo else when.replace(tzinfo=UTC)
+        return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
     @property
     def tested(self) -> tuple[int, ...]:

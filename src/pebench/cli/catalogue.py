@@ -23,7 +23,7 @@ ORDER = ("Nothing", "Input", "Queries and keys", "Attention logits", "Content", 
 MEANING = {
     "Nothing": "no positional information",
     "Input": "a term, a factor or channels of their own, once or in every block",
-    "Queries and keys": "a rotation, or channels of their own, in every layer",
+    "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
     "Attention logits": "a term that depends on two positions or their offset, in every layer",
     "Content": "tokens are counted or weighted by what they are; their positions are not used",
     "Other encodings": "restricts where another one acts, changes the positions that it is given, or combines two",

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from pebench import sources
 from pebench.errors import UserError
@@ -23,8 +22,13 @@ def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], co
     """
     sources.check_available(source, data_dir)
     cut_off = data_dir is None and sources.downloaded(source) and not sources.reachable(source.site)
-    with mock.patch.dict(os.environ, {"HF_HUB_OFFLINE": "1"} if cut_off else {}):  # it would retry for half a minute
+    if cut_off:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # while datasets is imported: it would retry for half a minute
+    try:
         import datasets
+    finally:
+        if cut_off:  # nobody has forbidden the network
+            del os.environ["HF_HUB_OFFLINE"]
 
     datasets.disable_progress_bars()
     where = source.hub if data_dir is None else data_dir / source.folder

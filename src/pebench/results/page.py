@@ -175,7 +175,7 @@ class Page:
         shared, shown = suite is not None and suite.shared_machine, {id(r) for t in tables for r in t.selecting}
         left = tuple(r for r in records if r.config.stage == "select" and id(r) not in shown)
         page = Page(tuple(replace(table, shared_machine=shared) for table in tables), suite, left)
-        page = replace(page, tables=tuple(table.counting(len(page.lacking(table))) for table in page.tables))
+        page = replace(page, tables=tuple(map(page._counted, page.tables)))
         labels = sorted({row.label for table in page.tables for row in table.rows})
         if reference and reference not in labels:
             raise unknown_name("reference", reference, labels)
@@ -186,6 +186,9 @@ class Page:
                 f"of {tasks}. Leave out --suite, or name another."
             )
         return page
+
+    def _counted(self, table: Table) -> Table:
+        return table.counting(len(self.labels(table))) if self.of_suite(table) else table
 
     @property
     def reference(self) -> str:
@@ -322,7 +325,7 @@ class Page:
         if margin is None:
             return {}
         rows = [(row.label, row.difference) for row in table.rows if row.difference]
-        found = _equivalences([difference for _, difference in rows], margin, table.unrun)
+        found = _equivalences([difference for _, difference in rows], margin, table.declared - 1)
         return {name: one for (name, _), one in zip(rows, found, strict=True)}
 
     def contrasts(self, table: Table) -> list[Contrast]:
@@ -335,9 +338,9 @@ class Page:
             if one and other and (difference := paired_difference(one.values, other.values)):
                 pairs.append((first, second, difference))
         differences = [difference for _, _, difference in pairs]
-        unrun = len(self._possible(self.suite.contrasts, table)) - len(pairs)
-        adjusted = holm([difference.p_value for difference in differences], unrun)
-        small = [None] * len(pairs) if margin is None else _equivalences(differences, margin, unrun)
+        declared = len(self._possible(self.suite.contrasts, table))
+        adjusted = holm([difference.p_value for difference in differences], declared)
+        small = [None] * len(pairs) if margin is None else _equivalences(differences, margin, declared)
         return [
             Contrast(first, second, d, p, verdict(d, p, table.task.higher_is_better), equivalent)
             for (first, second, d), p, equivalent in zip(pairs, adjusted, small, strict=True)
@@ -368,7 +371,8 @@ class Page:
 
     def changes(self, series: Series) -> list[Change]:
         """How the differences to the reference, and the contrasts that the suite declared, change along a setting."""
-        pairs = [(label, self.reference) for label in series.labels if label != self.reference]
+        labels = set[str]().union(*(self.labels(table) for table in series.ordered))
+        pairs = [(label, self.reference) for label in sorted(labels, key=natural) if label != self.reference]
         pairs += self.suite.contrasts if self.suite else []
         pairs = self._possible(dict.fromkeys(pairs), series.ordered[0], series.ordered[-1])
         found = []
@@ -376,7 +380,7 @@ class Page:
             apart = series.apart(first, second)
             if len(apart) == 2 and (change := paired_difference(apart[1], apart[0])):
                 found.append((first, second, tuple(estimate(end.values()) for end in apart), change))
-        adjusted = holm([change.p_value for *_, change in found], len(pairs) - len(found))
+        adjusted = holm([change.p_value for *_, change in found], len(pairs))
         return [Change(*parts, p) for parts, p in zip(found, adjusted, strict=True)]
 
     def _possible(self, pairs: Iterable[tuple[str, str]], *tables: Table) -> list[tuple[str, str]]:
@@ -426,8 +430,8 @@ def _without_row(kinds: Iterable[RunConfig], table: Table) -> list[RunConfig]:
     return [kind for kind in kinds if table.row(kind.label) is None]
 
 
-def _equivalences(differences: Sequence[Difference], margin: float, unrun: int) -> list[Equivalence]:
-    adjusted = holm([equivalence(difference, margin) for difference in differences], unrun)
+def _equivalences(differences: Sequence[Difference], margin: float, declared: int) -> list[Equivalence]:
+    adjusted = holm([equivalence(difference, margin) for difference in differences], declared)
     return [Equivalence(margin, p) for p in adjusted]
 
 

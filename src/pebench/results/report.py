@@ -55,10 +55,10 @@ SHARES = (
     "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
     "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
 )
-CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number in this table."
+CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
 PAIRS = (
     "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
-    "paired t-tests at 5 %, corrected over all pairs of this table. What was not declared to be compared, this "
+    "paired t-tests at 5 %, corrected over all pairs of rows, run or not. What was not declared to be compared, this "
     "suggests; another study would have to show it. Their p-values are in the JSON."
 )
 GATES = (
@@ -70,7 +70,7 @@ MANY_SEEDS = 30
 """From as many on resampled intervals hold about as often as they say."""
 CHANGES = (
     "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower or "
-    "wider where a paired t-test of the change says so, Holm-corrected over this table."
+    "wider where a paired t-test of the change says so, Holm-corrected over the changes that are declared."
 )
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
@@ -238,7 +238,7 @@ def _section(table: Table, page: Page) -> str:
         f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
         f"{pairs_text(table)}\n\n{_pipe(grid)}" if (grid := pairs(table)) else "",
         f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
-        f"{shares_text(grid)}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
+        f"{shares_text(table)}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
         f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
         _bullets(f"**{text}**" for text in warnings(table)),
     ]
@@ -250,9 +250,9 @@ def pairs_text(table: Table) -> str:
     return PAIRS.format(unit=difference_unit(table.task))
 
 
-def shares_text(grid: Grid) -> str:
+def shares_text(table: Table) -> str:
     """What the cells of `grids.position_shares` are."""
-    unknown = any(NOTHING in cells for cells in grid.values())
+    unknown = any(row.values and not any(r.position_shares for r in row.records if r.ok) for row in table.rows)
     return f"{SHARES} {NOTHING}: the records are older than this measurement." if unknown else SHARES
 
 

@@ -199,15 +199,15 @@ def _t_quantile(degrees: int) -> float:
     return float(stdtrit(degrees, 1 - ALPHA / 2))
 
 
-def holm(p_values: Sequence[float | None], unrun: int = 0) -> list[float | None]:
+def holm(p_values: Sequence[float | None], declared: int = 0) -> list[float | None]:
     """Adjusted p-values that keep the chance of any false finding among all comparisons at its level.
 
     The k-th smallest of m is multiplied by m - k + 1, never falling below a smaller one's, at most 1.
 
     Args:
         p_values: One per comparison; ``None`` where nothing was tested, which stays ``None`` and does not count.
-        unrun: Further comparisons that were declared and have not run. They count as if they found nothing, so that
-            a word said early is not taken back for their number alone.
+        declared: How many comparisons were meant, if that is more than were tested. The others count as if they found
+            nothing, so that a verdict given early is not taken back for their number alone.
 
     Source:
         Holm 1979, "A simple sequentially rejective multiple test procedure", Scand. J. Statist. 6(2).
@@ -215,14 +215,14 @@ def holm(p_values: Sequence[float | None], unrun: int = 0) -> list[float | None]
     Example:
         >>> holm([0.03, None, 0.01, 0.5])  # 2 * 0.03, 3 * 0.01, 1 * 0.5
         [0.06, None, 0.03, 0.5]
-        >>> holm([0.03], unrun=2)
+        >>> holm([0.03], declared=3)
         [0.09]
     """
     tested = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     adjusted: list[float | None] = [None] * len(p_values)
-    largest = 0.0
+    count, largest = max(len(tested), declared), 0.0
     for rank, (p, place) in enumerate(tested):
-        largest = max(largest, min(1.0, (len(tested) + unrun - rank) * p))
+        largest = max(largest, min(1.0, (count - rank) * p))
         adjusted[place] = largest
     return adjusted
 

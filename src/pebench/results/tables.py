@@ -170,7 +170,7 @@ class Table:
         superseded: Tested runs with values that were chosen once, when fewer had been tried, and are no longer.
         reference: Label of the row that the others are compared to.
         shared_machine: Whether its suite says that other work ran beside the runs.
-        unrun: How many rows more its suite declares; corrections count them too.
+        declared: How many rows it has or is to have by its suite, which corrections count; 0 without one.
     """
 
     task: Task
@@ -179,12 +179,12 @@ class Table:
     superseded: tuple[Record, ...] = ()
     reference: str = REFERENCE_ENCODING
     shared_machine: bool = False
-    unrun: int = 0
+    declared: int = 0
 
-    def counting(self, unrun: int) -> "Table":
-        """The same, corrected for rows that are declared and have not run."""
-        rows = _compare(self.rows, self.task.higher_is_better, self.reference, unrun)
-        return replace(self, rows=rows, unrun=unrun)
+    def counting(self, declared: int) -> "Table":
+        """The same, corrected for so many rows, of which some may have no runs yet."""
+        rows = _compare(self.rows, self.task.higher_is_better, self.reference, declared - 1)
+        return replace(self, rows=rows, declared=declared)
 
     @cached_property
     def records(self) -> list[Record]:
@@ -225,7 +225,7 @@ class Table:
         without = {row.label: p_values_without_each(row.values, values) for row in self.rows if row.label in found}
         for seed in {seed for p_values in without.values() for seed in p_values}:
             p_values = [without[label].get(seed, found[label].p_value) for label in found]
-            for label, p in zip(found, holm(p_values, self.unrun), strict=True):
+            for label, p in zip(found, holm(p_values, self.declared - 1), strict=True):
                 if label in counts and seed in without[label] and p is not None and p >= ALPHA:
                     counts[label] += 1
         return {label: count for label, count in counts.items() if count}
@@ -243,8 +243,7 @@ class Table:
             for earlier, later in itertools.combinations(self.rows, 2)
             if (difference := paired_difference(later.values, earlier.values))
         }
-        lost = math.comb(len(self.rows) + self.unrun, 2) - math.comb(len(self.rows), 2)
-        p_values = holm([difference.p_value for difference in found.values()], lost)
+        p_values = holm([difference.p_value for difference in found.values()], math.comb(self.declared, 2))
         return {pair: (found[pair], p) for pair, p in zip(found, p_values, strict=True)}
 
     def row(self, label: str) -> Row | None:
@@ -438,11 +437,11 @@ def _failure(record: Record, task: Task) -> str | None:
     return None if math.isfinite(value) else f"test/{task.metric} is {value}"
 
 
-def _compare(rows: Sequence[Row], higher_is_better: bool, reference: str, unrun: int = 0) -> tuple[Row, ...]:
-    """The rows with differences to the reference, corrected for their number."""
+def _compare(rows: Sequence[Row], higher_is_better: bool, reference: str, declared: int = 0) -> tuple[Row, ...]:
+    """The rows with differences to the reference, corrected for their number, or for that of those declared."""
     values = next((row.values for row in rows if row.label == reference), {})
     differences = [None if row.label == reference else paired_difference(row.values, values) for row in rows]
-    adjusted = holm([d.p_value if d else None for d in differences], unrun)
+    adjusted = holm([d.p_value if d else None for d in differences], declared)
     return tuple(
         replace(row, difference=d, p_adjusted=p, verdict=verdict(d, p, higher_is_better) if d else None)
         for row, d, p in zip(rows, differences, adjusted, strict=True)

@@ -34,7 +34,9 @@ def terminal(records: Iterable[Record], console: "Console", reference: str = REF
         console.print(_grid(table, page, console.width))
         for line in [*warnings(table), *absence_lines(page.absences(table))]:
             console.print(line, style="yellow", markup=False, highlight=False)
-    console.print("± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted at 5 %.", style="dim")
+    console.print(
+        "± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted over these rows at 5 %.", style="dim"
+    )
 
 
 def _grid(table: Table, page: Page, width: int) -> Any:

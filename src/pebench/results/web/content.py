@@ -128,7 +128,7 @@ def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
         "pictures": _shown(page, stem),
         "beyond_text": prose(report.beyond_text(beyond)),
         "beyond": columns(beyond),
-        "shares_text": prose(report.shares_text(shares)),
+        "shares_text": prose(report.shares_text(table)),
         "shares": columns(shares),
         "selection": prose(report.selection(table)),
         "sweep": columns(grids.sweep(table)) if table.trials else [],
