@@ -21,6 +21,7 @@ from pebench import sources
 from pebench.data import datamodule
 from pebench.data.base import Prepared, TensorDataModule
 from pebench.data.batches import IGNORE, Batches, Texts, Windows
+from pebench.data.hub import load_hub
 from pebench.data.images import crop_and_flip
 from pebench.data.language import Grammar
 from pebench.data.text import SST2, Order
@@ -975,6 +976,19 @@ def test_a_forbidden_network_is_not_asked(task, flag, monkeypatch):
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: pytest.fail("asked"))
     with pytest.raises(UserError, match=r"the network is forbidden \(--offline\)"):
         datamodule(task).prepare_data()
+
+
+@pytest.mark.parametrize("told", [None, "0", "1"])
+def test_what_the_user_says_of_the_hub_is_left_as_it_is(told, monkeypatch):
+    if told is not None:
+        monkeypatch.setenv("HF_HUB_OFFLINE", told)
+    monkeypatch.setattr(sources, "check_available", lambda *_: None)
+    monkeypatch.setattr(sources, "downloaded", lambda source: True)
+    monkeypatch.setattr(sources, "reachable", lambda url: False)
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: {})
+    with pytest.raises(UserError, match="train is missing"):
+        load_hub(TASKS["text-sst2"].source, None, {"train"}, {"sentence"})
+    assert os.environ.get("HF_HUB_OFFLINE") == told
 
 
 @pytest.mark.parametrize(

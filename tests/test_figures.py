@@ -186,6 +186,7 @@ def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     bar = next(line for line in axes.lines if len(line.get_ydata()) == 2 and not line.get_clip_on())
     assert (min(bar.get_ydata()) < places[0], places[1] < max(bar.get_ydata()) < places[2]) == (True, True)
     assert any(text.get_text() == "CD = 1.25" for text in axes.texts)
+    assert ranks.draw(replace(summary, critical_difference=None)) is None  # nothing tells them apart
 
 
 LONG = Page(

@@ -398,6 +398,7 @@ FAILURES = {
     "def embed(self, x, state): return None": "returned from embed nothing, expected a tensor, one of shape",
     "def embed(self, x, state): return x.long()": "returned from embed a tensor of shape (1, 16, 16) and int64, "
     "expected one of shape (1, 16, 16) of floating-point numbers",
+    "def embed(self, x, state): return x.mul_(float('nan'))": "returned from embed NaN, expected numbers",
     "def place(self, positions): return positions[1:]": "returned from place a tensor of shape (15, 2) and float32, ",
     "def residual(self, x, valid, state, layer): return x.sum(0)": "returned from residual a tensor of shape (16, 16)",
     "def query_key(self, q, k, x, state, layer): return q": "returned from query_key a tensor of shape (1, 2, 16, 8) "

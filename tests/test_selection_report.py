@@ -521,9 +521,11 @@ def test_runs_with_values_that_are_no_longer_chosen_are_left_out_and_told() -> N
     (table,) = build_tables([*changed, *today])
     assert {r.config.train.learning_rate for r in table.records} == {BEST["add"]}
     assert table.superseded == tuple(changed)
+    assert len(table.every) == len(changed) + len(today)
     text = markdown([*changed, *today])
     assert f"Left out: 2 runs of add with {RATE}=0.1, chosen when fewer runs had selected, and no longer." in text
     assert main_grid(text) == main_grid(markdown(today))
+    assert f"None: every run finished ({len(changed) + len(today)})." in text
     with pytest.raises(UserError, match="no selecting run here tells that one of them was chosen"):
         build_tables([*changed, *no_selecting(today)])
 
@@ -533,7 +535,7 @@ def test_equal_scores_are_told() -> None:
         return 0.5 if config.encoding == "rope" else loss(config)
 
     records = results(level, select={RATE: [1e-3, 1e-2]})
-    assert "Equal scores, of which the first counts: rope." in markdown(records)
+    assert "Equal scores, of which that of the lowest value counts: rope." in markdown(records)
     assert "Equal scores" not in markdown(results(select={RATE: [1e-3, 1e-2]}))
 
 

@@ -173,3 +173,16 @@ def test_a_table_of_records_without_it_has_no_such_part(tmp_path):
     record = run(smoke("vit-digits", "add"), Options(tmp_path, device="cpu", threads=1))
     table = build_tables([replace(record, position_shares={})])[0]
     assert (grids.position_shares(table), draw(table)) == ({}, None)
+
+
+@pytest.mark.parametrize(("lacking", "drawn"), [("none", False), ("rope", True)])
+def test_shares_are_drawn_where_there_is_something_to_compare_them_with(lacking, drawn):
+    shares = {"untrained": [0.5, 0.25], "trained": [0.5, 0.25]}
+    records = [
+        Record(
+            smoke("vit-digits", name), metrics={"test/accuracy": 0.5},
+            position_shares={} if name == lacking else shares,
+        )
+        for name in ("add", "none", "rope")
+    ]  # fmt: skip
+    assert (draw(build_tables(records)[0]) is not None) == drawn

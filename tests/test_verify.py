@@ -129,6 +129,14 @@ def test_where_an_encoding_acts_is_found_by_watching(name, expected):
     assert acts_on(Bench(Subject(name), SETTINGS[0])) == expected
 
 
+def test_a_hook_that_writes_into_what_it_is_given_acts_too():
+    class Writing(PositionalEncoding):
+        def embed(self, x, state):
+            return x.add_(1.0)
+
+    assert acts_on(Bench(Subject(Writing), SETTINGS[0])) == ["the input"]
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

@@ -91,7 +91,7 @@ def test_every_id_is_there_once_and_every_link_leads_to_one(core: str) -> None:
 
 def test_pictures_take_their_colours_from_the_page(core: str) -> None:
     pictures = "".join(re.findall(r"<svg.*?</svg>", core, re.DOTALL))
-    assert pictures.count("<svg") == 13
+    assert pictures.count("<svg") == 12
     assert "var(--c1f2328)" in pictures
     assert not re.search(r"#[0-9a-f]{6}\b", pictures)
 
@@ -128,7 +128,7 @@ def test_the_order_of_records_does_not_change_a_byte() -> None:
 def test_pictures_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "MOST_TABLES", 1)
     text = html(Page.of([record for record in CORE if record.config.task in ("vit-cifar10", "text-imdb")]))
-    assert text.count("<svg") == 3 + 1  # of the first table, and ranks
+    assert text.count("<svg") == 3  # of the first table
     assert "Tables without pictures: 1. The first 1 with up to" in text
 
 

@@ -87,7 +87,7 @@ class TrainConfig:
         clip: Largest gradient norm.
         evaluations: How often, evenly spread, validation is measured; the best one chooses the weights tested.
         monitor: One of `MONITORS`, by which that one is best.
-        precision: A Lightning precision: ``32-true`` or ``bf16-mixed``.
+        precision: A Lightning precision, one of `PRECISIONS`.
         compile: Whether ``torch.compile`` makes one kernel of many; it takes about a minute first.
     """
 

@@ -15,15 +15,14 @@ PLAIN_EVERY_S = 30.0
 """How often a run in progress gets a line where there is no live view, in seconds."""
 
 
-def metric_text(config: RunConfig, metrics: Mapping[str, float], split: str) -> str:
+def metric_text(task: str, metrics: Mapping[str, float], split: str) -> str:
     """The headline metric of a split in words, or nothing if it is not known yet.
 
     Example:
-        >>> from pebench.tasks import configure
-        >>> metric_text(configure("vit-digits", "rope"), {"val/accuracy": 0.5}, "val")
+        >>> metric_text("vit-digits", {"val/accuracy": 0.5}, "val")
         'val accuracy 50.00 %'
     """
-    metric = find_task(config.task).metric
+    metric = find_task(task).metric
     value = metrics.get(f"{split}/{metric}")
     if value is None:
         return ""
@@ -75,7 +74,7 @@ class Display:
         self.started = self.started or now
         self.steps[config.key] = step
         self.earlier.setdefault(config.key, step)
-        info = metric_text(config, metrics, "val")
+        info = metric_text(config.task, metrics, "val")
         if self.console.is_terminal:
             if config.key not in self.lines:
                 self.lines[config.key] = self.live.add_task(_name(config), total=config.train.max_steps, info="")
@@ -96,7 +95,7 @@ class Display:
         self.steps.pop(config.key, None)
         if config.key in self.lines:
             self.live.remove_task(self.lines.pop(config.key))
-        outcome = metric_text(config, record.metrics, "test" if config.stage == "test" else "val")
+        outcome = metric_text(config.task, record.metrics, "test" if config.stage == "test" else "val")
         if not record.ok:
             outcome = f"FAILED: {record.reason}"
         took = duration_text(record.duration_s or 0)

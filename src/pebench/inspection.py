@@ -8,7 +8,8 @@ from typing import Any
 from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
-from pebench.results.stats import Estimate, estimate, paired_difference
+from pebench.results.grids import NOTHING, plus_minus
+from pebench.results.stats import estimate, paired_difference
 from pebench.tasks import find_task
 from pebench.words import counted, duration_text
 
@@ -136,18 +137,12 @@ def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
         difference = paired_difference(other, mine)
-        means = (_interval(estimate(seeds.values()) if seeds else None) for seeds in (mine, other))
-        change = _interval(difference, sign="+") if difference else "no seed in common"
+        means = (plus_minus(estimate(seeds.values()), 1, 4) if seeds else NOTHING for seeds in (mine, other))
+        change = plus_minus(difference, 1, 4, "+") if difference else "no seed in common"
         rows.append([*key, *means, change, difference.n if difference else 0])
     names = ["Task", "Encoding", "Metric", "A", "B", "B - A", "pairs"]
     align = ["left"] * 3 + ["right"] * 4
     return str(tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True))
-
-
-def _interval(value: Estimate | None, sign: str = "") -> str:
-    if value is None:
-        return "–"
-    return f"{value.mean:{sign}.4f}" + (f" ± {value.half_width:.4f}" if value.half_width is not None else "")
 
 
 def _facts(record: Record) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pebench.config import RunConfig
 from pebench.files import replacing
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
+from pebench.settings import sort_key
 from pebench.suites import Suite
 from pebench.tasks import find_task
 
@@ -50,7 +51,7 @@ class Plan:
         return [replace(config, selected=names, stage="select") for config in self.suite.candidates(kind)]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
-        """A kind of run with the values that validation likes best; None if that cannot be said.
+        """A kind of run with the values that validation likes best, of equal ones the lowest; None if none is told.
 
         A combination with which training diverges is no choice. While one is missing, or failed for a reason
         that says nothing of it (it was killed, say), there is none: it might have been the best.
@@ -62,23 +63,22 @@ class Plan:
         if not self.suite.select:
             return kind
         metric, mode = find_task(kind.task).monitored(kind.train.monitor)
-        best, best_score = None, math.inf
+        tried = []
         for candidate in self.candidates(kind):
             found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting(kind.task)]
             if not all(record and (record.ok or record.diverged) for record in found):
                 return None
             scores = [record.metrics[metric] for record in found if record and record.ok]
-            if len(scores) == len(found):
-                score = fmean(scores) * (1 if mode == "min" else -1)
-                if score < best_score:
-                    best, best_score = candidate, score
-        return best and replace(best, stage="test")
+            if len(scores) == len(found) and math.isfinite(fmean(scores)):
+                values = candidate.values_of(candidate.selected).values()
+                tried.append((fmean(scores) * (1 if mode == "min" else -1), [*map(sort_key, values)], candidate))
+        return replace(min(tried, key=itemgetter(0, 1))[2], stage="test") if tried else None
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.
 
         Args:
-            records: Of the selecting runs, by key. A kind of which none has finished is left out.
+            records: Of the selecting runs, by key. A kind for which they choose nothing yet is left out.
         """
         kinds = [chosen for kind in self.kinds if (chosen := self.chosen(kind, records))]
         return _unique(config.with_seed(seed) for seed in self.suite.tested for config in kinds)

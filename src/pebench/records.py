@@ -45,7 +45,8 @@ class Record:
         duration_s: Wall-clock time of the whole run.
         dataset: ``fingerprint`` (SHA-256 of the prepared data), ``sizes`` per split, ``padding`` (share of the
             tokens in a training epoch that are padding).
-        environment: ``versions``, ``commit``, ``device``, ``threads``, ``precision``, ``attention`` (kernel).
+        environment: ``versions``, ``commit``, ``device``, ``devices``, ``threads``, ``precision``, ``compiled``,
+            ``attention`` (kernel), and ``plugins``, if an encoding is one.
         started: UTC, ISO 8601.
         error: For a failed run: its ``kind``, the ``reason`` in one line and the ``log``'s tail.
         protocol: Version of the rules.
@@ -180,25 +181,20 @@ def read_records(source: Path) -> list[Record]:
     """
     if not source.exists():
         raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
-    records: dict[tuple[str, str], Record] = {}
+    found: list[Record] = []
     read = _Reader()
     with no_search_for_garbage():
         for path in _files(source):
             try:
-                for text in _texts(path):
-                    record = read(text)
-                    identity = record.identity
-                    known = records.setdefault(identity, record)
-                    if known is not record and (record.ok or not known.ok):
-                        records[identity] = record
+                found += map(read, _texts(path))
             except DAMAGE as error:
                 raise UserError(
                     f"{path} is not a record that this pebench can read ({error}). If a newer one made it, update; "
                     "else delete it and run again."
                 ) from error
-    if not records:
+    if not found:
         raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
-    return sorted(records.values(), key=_order)
+    return merge([found[::-1]])[0]  # of two records of a run the later counts
 
 
 class _Reader:

@@ -53,6 +53,11 @@ def python_value(value: Any) -> Any:
         return value
 
 
+def sort_key(value: Any) -> tuple[bool, Any]:
+    """Where a setting's value sorts: None, the default, first."""
+    return value is not None, value
+
+
 def setting_names(config: RunConfig) -> list[str]:
     """Every dotted name that `override` accepts for this configuration's task."""
     names = []

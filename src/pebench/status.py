@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
+from pebench.display import metric_text
 from pebench.errors import UserError
 from pebench.leases import Holder, holder_of
 from pebench.planning import folder_state, planned
@@ -32,7 +33,7 @@ def status(out: Path) -> str:
     running = [(run, holder) for run in _of(states, "running") if (holder := holder_of(out / run))]
     failed = [(run, record) for run in _of(states, "failed") if (record := read_record(out / run))]
     if running:
-        lines += ["", "running", *(f"  {run}: {_progress(holder)}" for run, holder in running)]
+        lines += ["", "running", *(f"  {run}: {_progress(run, holder)}" for run, holder in running)]
     if failed:
         lines += ["", "failed (run them again with --retry-failed)", *(f"  {run}: {_why(r)}" for run, r in failed)]
     return "\n".join(lines) + "\n"
@@ -79,14 +80,10 @@ def _left(out: Path, states: dict[str, str]) -> str:
     return f", about {duration_text(seconds / running)} left"
 
 
-def _progress(holder: Holder) -> str:
+def _progress(run: str, holder: Holder) -> str:
     since = duration_text(max(0.0, time.time() - holder.since))
-    return f"step {holder.step}{_metrics(holder)}, for {since}, process {holder.pid} on {holder.host}"
-
-
-def _metrics(holder: Holder) -> str:
-    shown = [f"{name} {value:.4f}" for name, value in holder.metrics.items() if name in ("val/accuracy", "val/loss")]
-    return "".join(f", {text}" for text in shown[:1])
+    metric = metric_text(run.partition("/")[0], holder.metrics, "val")
+    return f"step {holder.step}{metric and ', ' + metric}, for {since}, process {holder.pid} on {holder.host}"
 
 
 def _why(record: Record) -> str:

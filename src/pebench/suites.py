@@ -192,14 +192,20 @@ class Suite:
                 yield f"the margin of {name} must be positive, got {value}."
 
     def _values(self, kinds: list[RunConfig]) -> list[str]:
-        """What is wrong with the settings and values to select from, each alone, then together."""
+        """What is wrong with the values to select from, in every combination; where one is refused, each by itself."""
         problems: list[str] = []
         for kind in kinds:
-            for name, values in self._grid(kind.task).items():
-                usable = isinstance(values, Sequence) and not isinstance(values, str)
-                for value in values if usable and not name.startswith("encoding.") else ():
-                    with _collected(problems):
+            usable = {name: values for name, values in self._grid(kind.task).items() if _is_list(values)}
+            grid = {name: values for name, values in usable.items() if not name.startswith("encoding.")}
+            try:
+                for values in _combinations(grid):
+                    override(kind, values)
+            except UserError as error:
+                alone: list[str] = []
+                for name, value in ((name, value) for name, values in grid.items() for value in values):
+                    with _collected(alone):
                         override(kind, {name: value})
+                problems += alone or [str(error)]
         return problems
 
     def _matched(self, kinds: list[RunConfig], problems: list[str]) -> list[RunConfig]:
@@ -254,7 +260,7 @@ class Suite:
                 yield f"{name} cannot vary and be set or selected too."
             elif name == "model.d_ff" and self.regime != "width":
                 yield f"model.d_ff cannot vary: it matches {self.regime}."
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            if not _is_list(values) or not values:
                 yield f"the values that {name} varies over must be a list, got {values!r}."
 
     def _selection(self) -> Iterator[str]:
@@ -293,7 +299,7 @@ class Suite:
             lists, where = [values.get(task) for task in self.tasks], " on each task"
             yield from self._unknown_task(f"select {name}", values)
         for found in lists:
-            if isinstance(found, str) or not isinstance(found, Sequence) or not found:
+            if not _is_list(found) or not found:
                 yield f"the values to select {name} from must be a list{where}, got {found!r}."
 
 
@@ -338,6 +344,10 @@ def _of_task(told: Mapping[str, Any], task: str) -> dict[str, Any]:
 def _margin_names(tasks: Iterable[str]) -> set[str]:
     """What margins may be declared for: tasks and their metrics."""
     return {*tasks, *(TASKS[name].metric for name in tasks if name in TASKS)}
+
+
+def _is_list(values: Any) -> bool:
+    return isinstance(values, Sequence) and not isinstance(values, str)
 
 
 def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

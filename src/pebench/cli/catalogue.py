@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from pebench.cards import HOOKS, EncodingCard
 from pebench.references import OWN, link
@@ -85,7 +85,7 @@ def markdown() -> str:
 
 def _papers(card: EncodingCard) -> str:
     """What an encoding is of, as links in Markdown."""
-    return _joined(link(key) for key in card.declared["cite"] if key != OWN)
+    return ", ".join(link(key) for key in card.declared["cite"] if key != OWN)
 
 
 def overview() -> str:
@@ -118,7 +118,7 @@ def _cells(card: EncodingCard) -> dict[str, str]:
     own = not declared["wraps"]
     return {
         "Encoding": card.name,
-        "Acts on": (_joined(HOOKS[hook] for hook in card.hooks) or "nothing") if own else "–",
+        "Acts on": (", ".join(HOOKS[hook] for hook in card.hooks) or "nothing") if own else "–",
         "Positions": {(1,): "text", (2,): "images"}.get(declared["axes"], "text, images"),
         "Models": "causal" if declared["causal_only"] else "any",
         "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",
@@ -129,12 +129,8 @@ def _cells(card: EncodingCard) -> dict[str, str]:
     }
 
 
-def _joined(texts: Iterable[str]) -> str:
-    return ", ".join(texts)
-
-
 def _options(card: EncodingCard) -> str:
-    return _joined(f"{name}={value}" for name, value in card.options.items())
+    return ", ".join(f"{name}={value}" for name, value in card.options.items())
 
 
 def _parameters(card: EncodingCard) -> str:

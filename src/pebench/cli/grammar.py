@@ -10,7 +10,9 @@ from pebench import __version__
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, TIERS
 from pebench.errors import UserError
 
-REFERENCE_HELP = f"the row that others are compared to, by its label in the table (default: {REFERENCE_ENCODING})"
+REFERENCE_HELP = (
+    f"the row that others are compared to, by its label in the table (default: the suite's, or {REFERENCE_ENCODING})"
+)
 
 
 class _Parser(argparse.ArgumentParser):

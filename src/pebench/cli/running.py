@@ -136,10 +136,7 @@ def make_plan(options: argparse.Namespace) -> Plan:
     kept = {name: value for name, value in suite.settings.items() if name not in select}
     settings = {**kept, **parse_settings(options.settings, "--set")}
     suite = replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})
-    plan = Plan(suite, suite.kinds())
-    for kind in plan.kinds:
-        plan.candidates(kind)  # a value of the wrong type is found now
-    return plan
+    return Plan(suite, suite.kinds())
 
 
 def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console, what: str = "") -> dict[str, Record]:

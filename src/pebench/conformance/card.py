@@ -61,8 +61,9 @@ def _watched(encoding: PositionalEncoding, acting: set[str]) -> Any:
         plain = getattr(encoding, hook)
 
         def watched(*arguments: Any) -> Any:
-            found = plain(*arguments)
-            untouched = {"query_key": arguments[:2], "bias": None}.get(hook, arguments[0])
+            given = [argument.clone() if isinstance(argument, Tensor) else argument for argument in arguments]
+            found = plain(*arguments)  # which may write into them
+            untouched: Any = {"query_key": given[:2], "bias": None}.get(hook, given[0])
             pairs = zip(found, untouched, strict=True) if isinstance(found, tuple) else [(found, untouched)]
             if any(one is not other and (other is None or not torch.equal(one, other)) for one, other in pairs):
                 acting.add(hook)

@@ -607,13 +607,9 @@ def _instances(bench: Bench) -> None:
         after = model(bench.content, positions)
         same(after, before, f"another instance with {options or changes} to change nothing", 0.0)
         if options:  # other parameters are a difference, too
-            alike = list(map(_shape_of, other.parameters())) == list(map(_shape_of, model.parameters()))
+            alike = [p.shape for p in other.parameters()] == [p.shape for p in model.parameters()]
             gaps[str(options)] = gap(between, before) if alike else math.inf
     holds(not gaps or max(gaps.values()) > DIFFERENT, "some other option to make a difference", gaps)
-
-
-def _shape_of(tensor: Tensor) -> torch.Size:
-    return tensor.shape
 
 
 def _variations(bench: Bench, size: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

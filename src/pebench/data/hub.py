@@ -21,7 +21,8 @@ def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], co
         UserError: If it cannot be had, or the local files cannot be read or lack something.
     """
     sources.check_available(source, data_dir)
-    cut_off = data_dir is None and sources.downloaded(source) and not sources.reachable(source.site)
+    told = data_dir is not None or "HF_HUB_OFFLINE" in os.environ
+    cut_off = not told and sources.downloaded(source) and not sources.reachable(source.site)
     if cut_off:
         os.environ["HF_HUB_OFFLINE"] = "1"  # while datasets is imported: it would retry for half a minute
     try:

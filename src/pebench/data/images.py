@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench import sources
@@ -98,11 +99,11 @@ def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> 
     Returns:
         The same shape.
     """
-    patches = images.unflatten(3, (-1, patch_size)).unflatten(2, (-1, patch_size)).permute(0, 2, 4, 1, 3, 5)
-    flat = patches.flatten(1, 2)  # (B, patches, channels, patch_size, patch_size)
-    order = torch.rand(flat.shape[:2], generator=noise).argsort(dim=1)
-    dealt = flat[torch.arange(len(flat))[:, None], order].view(patches.shape)
-    return dealt.permute(0, 3, 1, 4, 2, 5).reshape(images.shape)
+    grid = pixel_unshuffle(images, patch_size)
+    patches = grid.flatten(2)  # (B, numbers of a patch, patches)
+    order = torch.rand((len(patches), patches.shape[2]), generator=noise).argsort(dim=1)
+    dealt = patches.gather(2, order[:, None].expand_as(patches))
+    return pixel_shuffle(dealt.view_as(grid), patch_size)
 
 
 def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: tuple[int, int] = (0, 1)) -> Tensor:

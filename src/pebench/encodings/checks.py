@@ -46,47 +46,56 @@ class Checked:
 
     def place(self, positions: Tensor) -> Tensor:
         """`PositionalEncoding.place`."""
-        self.positions, placed = positions, self.encoding.place(positions)
-        self._check("place", placed, tuple(positions.shape))
+        self.positions, clean = positions, self._clean(positions)
+        placed = self.encoding.place(positions)
+        self._check("place", placed, tuple(positions.shape), clean)
         return placed
 
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """`PositionalEncoding.embed`."""
+        clean = self._clean(x)
         told = self.encoding.embed(x, state)
-        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), x)
+        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), clean)
         return told
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
         """`PositionalEncoding.residual`."""
+        clean = self._clean(x)
         told = self.encoding.residual(x, valid, state, layer)
-        self._check("residual", told, tuple(x.shape), x)
+        self._check("residual", told, tuple(x.shape), clean)
         return told
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """`PositionalEncoding.query_key`."""
+        clean = self._clean(q, k, x)
         told = self.encoding.query_key(q, k, x, state, layer)
         if not isinstance(told, tuple) or len(told) != 2:
             self._refuse("query_key", _kind(told), "two tensors, queries and keys")
         wide = told[0].shape[-1] if isinstance(told[0], Tensor) and told[0].ndim else q.shape[-1]
         for tensor in told:
-            self._check("query_key", tensor, (*q.shape[:3], wide), q, k, x)
+            self._check("query_key", tensor, (*q.shape[:3], wide), clean)
         return told
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """`PositionalEncoding.bias`."""
+        clean = self._clean(q, k, x)
         told = self.encoding.bias(q, k, x, state, layer)
         if told is not None:
-            self._check("bias", told, (*q.shape[:3], k.shape[2]), q, k, x, broadcast=True)
+            self._check("bias", told, (*q.shape[:3], k.shape[2]), clean, broadcast=True)
         return told
 
-    def _check(self, hook: str, told: Any, shape: tuple[int, ...], *given: Tensor, broadcast: bool = False) -> None:
+    def _clean(self, *given: Tensor) -> bool:
+        """Whether a hook is given no NaN; asked before it is called, as it may write into what it is given."""
+        return not any(_has_nan(tensor) for tensor in (self.positions, *given))
+
+    def _check(self, hook: str, told: Any, shape: tuple[int, ...], clean: bool, broadcast: bool = False) -> None:
         expected = f"one {'that broadcasts to' if broadcast else 'of'} shape {shape}"
         if not isinstance(told, Tensor):
             self._refuse(hook, _kind(told), f"a tensor, {expected}")
         fits = _broadcasts(tuple(told.shape), shape) if broadcast else tuple(told.shape) == shape
         if not fits or not told.is_floating_point():
             self._refuse(hook, _kind(told), expected + " of floating-point numbers" * fits)
-        if _has_nan(told) and not any(_has_nan(tensor) for tensor in (self.positions, *given)):
+        if clean and _has_nan(told):
             self._refuse(hook, "NaN", "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:

@@ -28,7 +28,7 @@ class Resources:
 
     Args:
         jobs: Runs at a time; 0 leaves it to a cluster's executor.
-        gpus: Numbers of the GPUs that runs are dealt out to; none for CPUs.
+        gpus: GPUs that runs are dealt out to, each text the numbers of one run's, ``"0,1"``; none for CPUs.
         settings: The executor's own settings, from ``--executor-option``.
     """
 

@@ -119,7 +119,7 @@ def _share(row: Row, stage: str, layer: int) -> str:
     known = [share for share in found if share is not None]
     if not known:
         return NOTHING
-    return _plus_minus(estimate(known), 100, 1) + fewer(len(known), len(row.values))
+    return plus_minus(estimate(known), 100, 1) + fewer(len(known), len(row.values))
 
 
 def series_title(series: Series) -> str:
@@ -380,10 +380,10 @@ def _interval(value: Estimate | None, task: Task, sign: str = "") -> str:
     if value is None:
         return NOTHING
     scale, digits = (100, 2) if is_share(task) else (1, 4)
-    return _plus_minus(value, scale, digits, sign)
+    return plus_minus(value, scale, digits, sign)
 
 
-def _plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str:
+def plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str:
     """The mean, and half its interval if it has one, times `scale`."""
     mean = f"{scale * value.mean:{sign}z.{digits}f}"
     return mean if value.half_width is None else f"{mean} ± {scale * value.half_width:.{digits}f}"

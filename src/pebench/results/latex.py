@@ -38,7 +38,7 @@ SYMBOLS = str.maketrans({
 
 
 def latex(page: Page) -> str:
-    """The tables of a page: overviews, each task with its costs, figures across tasks; the first tells what is lost."""
+    """A page's main tables: overviews, each task with its costs, figures across tasks; the first tells what is lost."""
     name = f"{page.suite.name}-" if page.suite else ""
     grids = list(_grids(page))
     if page.gap:

@@ -22,8 +22,8 @@ from pebench.results.stats import (
     paired_difference,
     verdict,
 )
-from pebench.results.tables import Table, build_tables, sort_key
-from pebench.settings import assignments
+from pebench.results.tables import Table, build_tables
+from pebench.settings import assignments, sort_key
 from pebench.suites import Suite
 from pebench.words import counted, natural
 

@@ -45,11 +45,12 @@ CONTROLS = {
 }
 """What the test split is put to beside its other sizes."""
 DIFFERENCES = (
-    "Differences to `{reference}`, paired by seed, with verdicts. `a ± b`: mean over seeds, and half its 95 % "
-    "confidence interval. Verdicts are by tests corrected for all comparisons of a task; intervals are not corrected, "
-    "so that one may leave out zero without a verdict. No verdict: not separable with these seeds, which does not mean "
-    "equal."
+    "Differences to `{reference}` at equal seeds. `a ± b`: the mean over seeds, and half its 95 % confidence interval. "
+    "Better, worse: a paired t-test, corrected for all comparisons of a task, tells them apart.{equivalent} No word: "
+    "these seeds cannot tell, which does not mean equal. Intervals are not corrected, so that one may leave out zero "
+    "without a word."
 )
+EQUIVALENT = " Equivalent: another such test finds the difference to be smaller than {margins}."
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
     "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
@@ -90,8 +91,8 @@ NOTES = """\
   where two one-sided paired t-tests, Holm-adjusted likewise, place the difference within the margin that the suite
   declares; never with fewer than {pairs} pairs. A difference can be both: real, and too small to matter.
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
-- The weights tested are those that validation chose. The test split is read once, when training is over, and nothing is
-  selected on it.
+- The weights tested are those that validation chose. A run reads the test split once, when its training is over, and
+  selects nothing on it. What people changed when tested runs were known is told with what was declared.
 - FLOPs: to train on one sample alone once, forward and backward; what a batch shares, such as a projected table, counts
   in full. Throughput: mean over runs. Memory: the largest of the runs. Both vary with what else a machine and a process
   did: they compare encodings only where runs had it to themselves.
@@ -175,7 +176,19 @@ def _overview(group: Sequence[Table], page: Page, along: str = "") -> str:
 
 def differences_text(page: Page) -> str:
     """What a table of differences is."""
-    return DIFFERENCES.format(reference=page.reference)
+    margins = " or ".join(_margins(page))
+    return DIFFERENCES.format(
+        reference=page.reference, equivalent=EQUIVALENT.format(margins=margins) if margins else ""
+    )
+
+
+def _margins(page: Page) -> dict[str, list[str]]:
+    """The margins that the suite declares, in words, each with the tasks that it is for."""
+    margins: dict[str, list[str]] = {}
+    for table in page.tables:
+        if page.suite and (margin := page.suite.margin_of(table.task.name)) is not None:
+            margins.setdefault(margin_text(margin, table.task), []).append(table.task.name)
+    return margins
 
 
 def notes(page: Page) -> str:
@@ -209,11 +222,7 @@ def declaration(page: Page) -> Iterator[str]:
         return
     if suite.expect:
         yield f"**Expected.** {suite.expect[:1].upper()}{suite.expect[1:].rstrip('.')}."
-    margins: dict[str, list[str]] = {}
-    for table in page.tables:
-        if (margin := suite.margin_of(table.task.name)) is not None:
-            margins.setdefault(margin_text(margin, table.task), []).append(table.task.name)
-    told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in margins.items())
+    told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in _margins(page).items())
     rule = suite.decision or DECISION.format(reference=page.reference, pairs=MIN_PAIRS)
     yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
     if suite.declared_at:
@@ -224,7 +233,8 @@ def declaration(page: Page) -> Iterator[str]:
 
 def _declared(page: Page, when: datetime) -> str:
     """When the suite was declared, and how many of its runs had begun by then."""
-    began = [record.started for table in page.tables for record in (*table.records, *table.selecting) if record.started]
+    began = [record.started for table in page.tables for record in table.every if record.started]
+    began += [record.started for record in page.selecting if record.started]
     before = sum(datetime.fromisoformat(time) < when for time in began)
     earlier = f"when {before:,} of" if before else "before any of"
     later = " What has come up since is told next." if page.suite and page.suite.remarks else ""
@@ -233,44 +243,41 @@ def _declared(page: Page, when: datetime) -> str:
 
 def _section(table: Table, page: Page) -> str:
     parts = [f"## {title(table)}", f"{table.task.summary}.", _pipe(results(table, page) | costs(table))]
-    parts += [
-        f"Cite: {cited([table])}.",
-        f"{CONTRASTS}\n\n{_pipe(grid)}" if (grid := contrasts(table, page)) else "",
-        f"{pairs_text(table)}\n\n{_pipe(grid)}" if (grid := pairs(table)) else "",
-        f"{beyond_text(grid)}\n\n{_pipe(grid)}" if (grid := beyond(table)) else "",
-        f"{shares_text(table)}\n\n{_pipe(grid)}" if (grid := position_shares(table)) else "",
-        f"{selection(table)}\n\n{_pipe(sweep(table))}" if table.trials else "",
-        _bullets(f"**{text}**" for text in warnings(table)),
-    ]
+    parts += [f"Cite: {cited([table])}."]
+    parts += [f"{text}\n\n{_pipe(grid)}" for _, text, grid in details(table, page)]
+    parts += [_bullets(f"**{text}**" for text in warnings(table))]
     return "\n\n".join(part for part in parts if part)
 
 
-def pairs_text(table: Table) -> str:
-    """What the cells of `grids.pairs` are."""
-    return PAIRS.format(unit=difference_unit(table.task))
+def details(table: Table, page: Page) -> list[tuple[str, str, Grid]]:
+    """What is told of a table below its results: in a word, what its cells are, and the cells."""
+    further = beyond(table)
+    found = [
+        ("contrasts", CONTRASTS, contrasts(table, page)),
+        ("pairs", PAIRS.format(unit=difference_unit(table.task)), pairs(table)),
+        ("beyond", _beyond(further), further),
+        ("position shares", _shares(table), position_shares(table)),
+        ("selection", _selection(table), sweep(table) if table.trials else {}),
+    ]
+    return [part for part in found if part[2]]
 
 
-def shares_text(table: Table) -> str:
-    """What the cells of `grids.position_shares` are."""
+def _shares(table: Table) -> str:
     unknown = any(row.values and not any(r.position_shares for r in row.records if r.ok) for row in table.rows)
     return f"{SHARES} {NOTHING}: the records are older than this measurement." if unknown else SHARES
 
 
-def beyond_text(grid: Grid) -> str:
-    """What the columns of `grids.beyond` are; empty without any."""
+def _beyond(grid: Grid) -> str:
     sizes = (
         " at other lengths or resolutions than the trained one" if any(name.startswith("at ") for name in grid) else ""
     )
     controls = "".join(f" `{name}`: {text}." for name, text in CONTROLS.items() if name in grid)
-    return f"The same test split again{sizes}, without further training.{controls}" if grid else ""
+    return f"The same test split again{sizes}, without further training.{controls}"
 
 
-def selection(table: Table) -> str:
-    """How settings were selected; empty if none were."""
-    if not table.trials:
-        return ""
+def _selection(table: Table) -> str:
     metric, mode = table.task.monitored(table.config.train.monitor)
-    seeds = sorted({record.config.seed for trial in table.trials for record in trial.records})
+    seeds = {record.config.seed for record in table.selecting}
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
     return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_ties(table)}"
@@ -283,7 +290,7 @@ def _ties(table: Table) -> str:
         trials = [trial for trial in table.trials if trial.label == row.label and trial.score is not None]
         chosen = [trial.score for trial in trials if trial.values == row.config.values_of(trial.values)]
         found += [row.label] if sum(trial.score in chosen for trial in trials) > 1 else []
-    return f" Equal scores, of which the first counts: {', '.join(found)}." if found else ""
+    return f" Equal scores, of which that of the lowest value counts: {', '.join(found)}." if found else ""
 
 
 def gate_lines(page: Page) -> list[str]:
@@ -410,7 +417,7 @@ def _absences(page: Page) -> str:
 
 def complete(page: Page) -> str:
     """That nothing failed or is missing; empty where something is."""
-    count = sum(len(table.records) + len(table.selecting) for table in page.tables)
+    count = sum(len(table.every) for table in page.tables)
     return "" if page.absent else f"None: every run finished ({count:,})."
 
 

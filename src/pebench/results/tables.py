@@ -23,6 +23,7 @@ from pebench.results.stats import (
     paired_difference,
     verdict,
 )
+from pebench.settings import sort_key
 from pebench.tasks import Budget, Task, find_task
 from pebench.words import natural
 
@@ -251,9 +252,14 @@ class Table:
         return next((row for row in self.rows if row.label == label), None)
 
     @property
+    def every(self) -> list[Record]:
+        """All runs: those tested, those that select, and those with values that are no longer chosen."""
+        return [*self.records, *self.selecting, *self.superseded]
+
+    @property
     def wall_time_s(self) -> float:
-        """What all runs took together, selection included, in seconds."""
-        return math.fsum(record.duration_s or 0.0 for record in itertools.chain(self.records, self.selecting))
+        """What all runs took together, in seconds."""
+        return math.fsum(record.duration_s or 0.0 for record in self.every)
 
     @property
     def config(self) -> RunConfig:
@@ -304,11 +310,6 @@ class Table:
         free = _free(self.config)
         ours, other = ({n: v for n, v in _settings(c).items() if n not in free} for c in (self.config, config))
         return (self.config.task, self.config.tier, ours) == (config.task, config.tier, other)
-
-
-def sort_key(value: Any) -> tuple[bool, Any]:
-    """Where a setting's value sorts: None, the default, first."""
-    return value is not None, value
 
 
 def _settings(source: Any) -> dict[str, Any]:

@@ -50,7 +50,7 @@ TASKS = (
     ),
     _text(
         "text-sst2",
-        summary="SST-2, sentiment of phrases, short",
+        summary="SST-2, sentiment of phrases and sentences, short",
         data="pebench.data.text:SST2",
         num_classes=2,
         source=sources.SST2,

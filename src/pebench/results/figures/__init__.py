@@ -30,7 +30,7 @@ class Picture:
     """A figure with what is said of it.
 
     Args:
-        stem: Of what: a table's of `stems`, or ``ranks``, ``ranks-2`` and so on.
+        stem: Of what: a table's of `stems`, a series' of `series_name`, or ``ranks``, ``ranks-2`` and so on.
         name: Of its file, without suffix: ``vit-digits-quick-curves``.
         title: What it shows, in a few words.
         caption: How to read it.
@@ -134,12 +134,11 @@ def ranks_names(page: "Page") -> list[str]:
 
 
 def of_summary(summary: "Summary", name: str) -> Picture | None:
-    """The picture of average ranks; None if there are too many encodings."""
+    """The picture of average ranks; None if nothing tells them apart, or there are too many encodings."""
     from pebench.results.figures import ranks, style
 
     figure = style.laid_out(ranks.draw, summary) if len(summary.rows) <= MOST_ROWS else None
-    caption = ranks.CAPTION + (ranks.UNTESTED if summary.critical_difference is None else ranks.APART)
-    return Picture(name, name, "Average ranks", caption, figure) if figure else None
+    return Picture(name, name, "Average ranks", ranks.CAPTION, figure) if figure else None
 
 
 @functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it

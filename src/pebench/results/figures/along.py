@@ -22,8 +22,6 @@ def draw(series: Series) -> Figure | None:
         series: Tables by value.
     """
     curves = {label: curve for label in series.labels if len(curve := _curve(series, label)) > 1}
-    if not curves:
-        return None
     values = [f"{value:g}" if isinstance(value, float) else str(value) for value in series.tables]
 
     def ticks(axes: Axes, most: int) -> None:

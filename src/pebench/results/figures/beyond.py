@@ -23,8 +23,6 @@ def draw(table: Table) -> Figure | None:
         table: Whose records have test metrics such as ``test/accuracy@2x``.
     """
     curves = {row.label: curve for row in table.rows if len(curve := _curve(row, table)) > 1}
-    if not curves:
-        return None
     sizes = sorted({size for curve in curves.values() for size, *_ in curve})
 
     def ticks(axes: Axes, most: int) -> None:

@@ -34,11 +34,11 @@ def draw(table: Table) -> Figure | None:
         table: Whose records have validation metrics along their runs.
     """
     curves = {row.label: curve for row in table.rows if (curve := _curve(row, table))}
-    return lines(curves, f"validation {headline(table.task)}", "step", _steps) if curves else None
+    return lines(curves, f"validation {headline(table.task)}", "step", _steps)
 
 
-def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None]) -> Figure:
-    """Curves in one panel, or in one each if they are many.
+def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None]) -> Figure | None:
+    """Curves in one panel, or in one each if they are many; None if there are none.
 
     Args:
         curves: By encoding.
@@ -46,6 +46,8 @@ def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axe
         label: What stands below the horizontal one.
         ticks: Puts marks on the horizontal axis of a panel, at most so many.
     """
+    if not curves:
+        return None
     found = marks(curves)
     if len(curves) > TOGETHER:
         return _apart(curves, found, title, label, ticks)

@@ -5,17 +5,23 @@ from matplotlib.figure import Figure
 from pebench.results.across import Summary
 from pebench.results.figures.style import INK, by_row, marks
 
-CAPTION = "Average rank over tasks, 1 is best, with the middle 95 % of what resampled seeds give (two seeds or more)."
-APART = " CD: the critical difference (Nemenyi, 5 %); those that share a bar on the right are not told apart by it."
-UNTESTED = " Too few tasks to tell ranks apart."
+CAPTION = (
+    "Average rank over tasks, 1 is best, with the middle 95 % of what resampled seeds give (two seeds or more). CD: "
+    "the critical difference (Nemenyi, 5 %); those that share a bar on the right are not told apart by it."
+)
 
 
-def draw(summary: Summary) -> Figure:
+def draw(summary: Summary) -> Figure | None:
     """A line for each encoding, the best on top, and a bar for each group that is not told apart.
 
     Args:
         summary: Of one or more encodings.
+
+    Returns:
+        None if there are too few tasks or encodings to tell ranks apart.
     """
+    if summary.critical_difference is None:
+        return None
     labels = [row.label for row in summary.rows]
     figure, axes, places = by_row(labels)
     found = marks(sorted(labels))
@@ -30,13 +36,12 @@ def draw(summary: Summary) -> Figure:
             [1.03 + 0.025 * number] * 2, [ends[0] - 0.05, ends[-1] + 0.05], color=INK, linewidth=1.8,
             clip_on=False, transform=axes.get_yaxis_transform(), solid_capstyle="butt",
         )  # fmt: skip
-    if summary.critical_difference is not None:
-        left, above = axes.get_xlim()[0], -0.12
-        right = left + summary.critical_difference
-        axes.set_ylim(axes.get_ylim()[0], 2 * above)
-        figure.set_figheight(figure.get_figheight() - 2 * above)
-        axes.errorbar((left + right) / 2, above, xerr=(right - left) / 2, color=INK, capsize=2)
-        axes.annotate(
-            f"CD = {summary.critical_difference:.2f}", (right, above), (4, 0), textcoords="offset points", va="center"
-        )
+    left, above = axes.get_xlim()[0], -0.12
+    right = left + summary.critical_difference
+    axes.set_ylim(axes.get_ylim()[0], 2 * above)
+    figure.set_figheight(figure.get_figheight() - 2 * above)
+    axes.errorbar((left + right) / 2, above, xerr=(right - left) / 2, color=INK, capsize=2)
+    axes.annotate(
+        f"CD = {summary.critical_difference:.2f}", (right, above), (4, 0), textcoords="offset points", va="center"
+    )
     return figure

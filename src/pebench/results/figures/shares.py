@@ -17,13 +17,13 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """The shares by depth of a table's encodings; None if no record has them.
+    """The shares by depth of a table's encodings; None if there is nothing to compare them with.
 
     Args:
-        table: Whose records have shares of position.
+        table: Whose rows have shares of position: all of them, or those without an encoding at least.
     """
     curves = {row.label: curve for row in table.rows if (curve := _curve(row))}
-    if not curves:
+    if "none" not in curves and len(curves) < sum(bool(row.values) for row in table.rows):
         return None
 
     def ticks(axes: Axes, most: int) -> None:

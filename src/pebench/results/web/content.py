@@ -114,24 +114,14 @@ def content(page: Page) -> dict[str, Any]:
 
 
 def _section(page: Page, table: Table, stem: str) -> dict[str, Any]:
-    beyond, shares = grids.beyond(table), grids.position_shares(table)
     return {
         "id": stem,
         "title": grids.title(table),
         "summary": table.task.summary,
         "columns": columns(grids.results(table, page) | grids.costs(table)),
         "cite": _cite([table]),
-        "contrasts_text": report.CONTRASTS,
-        "contrasts": columns(grids.contrasts(table, page)),
-        "pairs_text": report.pairs_text(table),
-        "pairs": columns(grids.pairs(table)),
         "pictures": _shown(page, stem),
-        "beyond_text": prose(report.beyond_text(beyond)),
-        "beyond": columns(beyond),
-        "shares_text": prose(report.shares_text(table)),
-        "shares": columns(shares),
-        "selection": prose(report.selection(table)),
-        "sweep": columns(grids.sweep(table)) if table.trials else [],
+        "details": [(name, prose(text), columns(grid)) for name, text, grid in report.details(table, page)],
         "warnings": warnings(table),
         "absences": absence_lines(page.absences(table)),
         "command": command(table),
