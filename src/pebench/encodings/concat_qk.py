@@ -20,7 +20,8 @@ class ConcatQkEncoding(TableEncoding):
 
     Content meets content and position meets position, each layer with its own U and V; there are no
     cross terms, and the residual stream and the values know nothing of position. Both parts are
-    divided by sqrt(2), so that logits start at the scale of other models'.
+    divided by sqrt(2), so that logits start with the root mean square of other models', what they have
+    in common at all positions included.
 
     Args:
         spec: The model.

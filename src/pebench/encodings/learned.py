@@ -31,9 +31,10 @@ class LearnedEncoding(PositionalEncoding):
         Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929.
 
     Differs from the paper:
-        1. The table is stored and trained like the token table, N(0, ratio²/D), and scaled by sqrt(D) on use, so
-           that both move at the same pace under Adam, whatever the ratio they start at. ViT and GPT-2 use
-           N(0, 0.02²) for both, unscaled.
+        1. The table is stored like the token table, N(0, ratio²/D), and scaled by sqrt(D) on use, so that on text
+           both move at the same pace under Adam, whatever the ratio they start at; images have no token table, and
+           position's moves sqrt(D) times as fast as the weights of their patches. ViT and GPT-2 use N(0, 0.02²) for
+           both, unscaled.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

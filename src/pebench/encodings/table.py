@@ -22,7 +22,8 @@ class Table(nn.Module):
         base: Base of the sinusoid's wavelengths, dimensionless.
         ratio: Root mean square of the vectors.
         owner: Name of the encoding, for messages.
-        pace: The width of the token table, which is stored and scaled likewise: both then move alike under Adam.
+        pace: The width of content, whose token table, on text, is stored and scaled likewise: a channel of either
+            then moves alike under Adam.
 
     Raises:
         ValueError: For an unknown kind, or a base that is not positive.
