@@ -196,3 +196,28 @@ def test_shuffled_images_have_the_same_patches_in_another_order():
             for image in (before, after)
         ]
         assert patches[0] == patches[1]
+
+
+def test_images_are_enlarged_by_bilinear_interpolation():
+    data = datamodule_of(smoke("vit-digits", "rope"))
+    data.prepare_data()
+    data.setup()
+    _, (label, loader) = data.beyond((2,))
+    images, _ = next(iter(loader))
+    small = data.prepared.tensors["test_images"][: len(images)].float()
+    assert (label, images.dtype) == ("2x", torch.uint8)
+    torch.testing.assert_close(images.float(), F.interpolate(small, scale_factor=2, mode="bilinear"), atol=1, rtol=0)
+
+
+def test_each_image_is_shuffled_in_an_order_of_its_own():
+    images = torch.arange(64).view(1, 1, 8, 8).expand(9, -1, -1, -1)
+    shuffled = shuffle_patches(images, 2, torch.Generator().manual_seed(0))
+    assert len(shuffled.flatten(1).unique(dim=0)) == 9
+
+
+def test_what_is_measured_beyond_training_drops_no_channel(tmp_path, monkeypatch):
+    modes: set[bool] = set()
+    update = ViT.update
+    monkeypatch.setattr(ViT, "update", lambda self, *what: (modes.add(self.training), update(self, *what)))
+    run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    assert modes == {False}

@@ -1129,3 +1129,41 @@ def test_a_download_goes_to_the_cache_under_its_checksum(tmp_path, monkeypatch):
     monkeypatch.setattr("torch.hub.download_url_to_file", download)
     datamodule("lm-shakespeare").prepare_data()
     assert (tmp_path / "cache" / "downloads" / "tiny_shakespeare" / "input.txt").is_file()
+
+
+@every_hub_source
+def test_the_hub_is_asked_for_the_pinned_revision(task, monkeypatch):
+    asked, source = [], TASKS[task].source
+
+    def load_dataset(*where, **options):
+        asked.append((*where, options))
+        raise OSError("enough")
+
+    monkeypatch.setattr("datasets.load_dataset", load_dataset)
+    monkeypatch.setattr(sources, "reachable", lambda url: True)
+    with pytest.raises(UserError, match="enough"):
+        load_hub(source, None, set(), set())
+    assert asked == [(source.hub, source.config, {"revision": source.pin})]
+
+
+def test_no_byte_pair_is_made_of_other_splits(tmp_path):
+    write_wikitext2(tmp_path / "data")
+    for split in ("validation", "test"):
+        write_table(tmp_path / "data" / "wikitext-2-v1", split, text=["zqzqzq"] * 200)
+    data = load("lm-wikitext2", tmp_path, vocab_size=280)
+    assert data.prepared.tensors["val"].shape == data.prepared.tensors["test"].shape == (1200,)  # byte by byte
+
+
+def test_images_of_cifar_move_by_up_to_four_pixels(tmp_path):
+    data = load("vit-cifar10", tmp_path)
+    data.trainer = SimpleNamespace(training=True, global_step=0, global_rank=0, world_size=1)
+    white = torch.full((300, 3, 32, 32), 255, dtype=torch.uint8)
+    moved = data.on_after_batch_transfer((white, torch.zeros(300)), 0)[0][:, 0] < 0  # what is black
+    assert {int(rows.sum()) for rows in moved.all(dim=2)} == {int(columns.sum()) for columns in moved.all(dim=1)}
+    assert max(int(rows.sum()) for rows in moved.all(dim=2)) == 4
+
+
+def test_padding_is_told_of_training_texts(tmp_path):
+    data = load("text-imdb", tmp_path, batch_size=7)
+    texts, lengths = data.split("train")
+    assert data.padding() == texts.padding(Batches(54, 7, data.seed, lengths)) > 0

@@ -338,6 +338,16 @@ def test_only_weight_matrices_decay(name, kind):
     matrices = {f"trunk.blocks.{block}.{layer}.weight" for block in range(2) for layer in layers}
     assert decay[0.3] == matrices | {tables[kind], "head.weight"}
     assert decay[0.0] == set(names.values()) - decay[0.3]
+    assert {group["betas"] for group in groups} == {(0.9, 0.98)}
+
+
+@every_kind
+def test_branches_drop_channels_and_not_the_input_alone(kind):
+    trunk = build(kind, dropout=0.5).trunk.train()
+    trunk.dropout = torch.nn.Identity()
+    x = noise(2, trunk.encoding.spec.max_len, trunk.encoding.content_width)
+    assert not torch.equal(trunk(x), trunk(x))
+    assert torch.equal(trunk.eval()(x), trunk(x))
 
 
 @every_kind

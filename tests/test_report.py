@@ -283,3 +283,9 @@ def test_the_overview_has_a_column_for_every_task_of_a_tier() -> None:
 def test_the_overview_leaves_out_what_differs_from_the_tier() -> None:
     changed = run("add", 0, 0.6, train=TrainConfig(max_steps=7))
     assert "Overview" not in render([changed, run("add", 0, 1.5, task="lm-rhymes")])
+
+
+def test_costs_are_of_runs_that_finished() -> None:
+    records = [run("add", 0, 0.6), run("add", 1, math.inf, throughput=9e9, peak_memory_gib=64.0)]
+    assert cells(render(records), "add")[2] == "1 (1 failed)"
+    assert cells(render(records), "add")[-2:] == ["1,200", "1.25"]

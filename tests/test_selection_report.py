@@ -566,3 +566,20 @@ def test_the_usual_width_of_feed_forward_layers_is_that_of_the_row() -> None:
     records = results(lambda c: 0.0 if (c.model.d_model, c.model.d_ff) == best[c.encoding] else 1.0, select=select)
     shown = main_grid(markdown(records))
     assert [(shown[name]["d_model"], shown[name]["d_ff"]) for name in best] == [("32", "24"), ("64", "256")]
+
+
+def test_of_several_values_the_one_with_the_highest_metric_is_todays_where_that_selects() -> None:
+    def by_accuracy(r: Record) -> Record:
+        found = {"val/accuracy": 1 - r.metrics["val/loss"], "val/loss": 1.0}
+        return replace(r, config=override(r.config, {"train.monitor": "metric"}), metrics=r.metrics | found)
+
+    today = list(map(by_accuracy, tuned(encodings=["add"])))
+    changed = [replace(r, config=override(r.config, {RATE: 1e-1})) for r in no_selecting(today)]
+    (table,) = build_tables([*changed, *today])
+    assert {r.config.train.learning_rate for r in table.records} == {BEST["add"]}
+    assert table.superseded == tuple(changed)
+
+
+def test_rows_are_held_against_the_reference_wherever_it_stands() -> None:
+    (table,) = build_tables(uneven("parameters", 12_000), allow_unmatched=True, reference="rope")
+    assert table.unmatched == ["add has 10,000 parameters, not 12,000 within 1%"]

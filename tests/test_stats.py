@@ -9,7 +9,15 @@ from dataclasses import replace
 import pytest
 from scipy import stats as scipy_stats
 
-from pebench.results.stats import Difference, equivalence, estimate, holm, paired_difference, verdict
+from pebench.results.stats import (
+    Difference,
+    equivalence,
+    estimate,
+    holm,
+    p_values_without_each,
+    paired_difference,
+    verdict,
+)
 
 
 def test_the_interval_is_students() -> None:
@@ -129,3 +137,14 @@ def test_importing_loads_no_heavy_package() -> None:
         "print({'torch', 'scipy', 'numpy', 'rich'} & set(sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("n", [3, 8, 9])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_p_values_without_each_are_those_of_the_others(n: int, noise: float) -> None:
+    draw = random.Random(n)
+    reference = {seed: 0.9 + 0.0123 * seed for seed in range(n)}
+    values = {seed: x + 0.01 + draw.gauss(0, noise) for seed, x in reference.items()}
+    for seed, p in p_values_without_each(values, reference).items():
+        others = {other: x for other, x in values.items() if other != seed}
+        assert p == pytest.approx(paired_difference(others, reference).p_value)
