@@ -92,6 +92,13 @@ def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):
         module(images[..., :11])
 
 
+def test_images_that_are_not_square_have_rows_and_columns():
+    module = ViT("add", image_size=8, patch_size=2, channels=1, num_classes=3, d_model=16, num_layers=1, num_heads=2)
+    torch.nn.init.normal_(module.eval().head.weight)
+    images = torch.randn(2, 1, 12, 8)
+    assert torch.equal(module(images), module(images, grid_positions((6, 4))))
+
+
 def test_a_run_whose_encoding_breaks_there_is_kept(tmp_path, monkeypatch):
     from pebench.encodings.rope import RotaryEncoding
 

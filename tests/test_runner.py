@@ -395,6 +395,11 @@ def test_gradients_that_are_scaled_are_unscaled_before_they_are_clipped(scaler: 
     assert module.configure_optimizers()["optimizer"].defaults["fused"] is fused
 
 
+def test_a_run_clips_at_what_its_settings_say(tmp_path: Path) -> None:
+    usual, still = (run(smoke(clip=clip), options(tmp_path / str(clip))) for clip in (1.0, 1e-12))
+    assert abs(still.curve[0]["val/loss"] - usual.curve[0]["val/loss"]) > 1e-4  # such gradients move AdamW by nothing
+
+
 @pytest.mark.parametrize(("algorithm", "clipped"), [("value", [0.5, -0.5, 0.1]), ("norm", [0.30, -0.40, 0.01])])
 def test_gradients_are_clipped_by_what_a_trainer_of_ones_own_says(algorithm: str, clipped: list[float]) -> None:
     module, weight = build(smoke(), datamodule_of(smoke())), nn.Parameter(torch.zeros(3))
