@@ -607,10 +607,10 @@ def test_a_running_run_is_shown_with_its_step(tmp_path: Path, ask: Ask) -> None:
     config = run("add", 0).config
     with claim(begun(config, tmp_path)) as lease:
         assert lease is not None
-        lease.tell(41, {"train/loss": 9.0, "val/loss": 0.5})
+        lease.tell(41, {"train/loss": 9.0, "val/loss": 0.5, "val/accuracy": 0.25})
         lines = ask("status", tmp_path).lines
     (line,) = lines[lines.index("running") + 1 :]
-    assert line.startswith(f"  {config.directory}: step 41, val/loss 0.5000, for ")
+    assert line.startswith(f"  {config.directory}: step 41, val accuracy 25.00 %, for ")
     assert line.endswith(f", process {os.getpid()} on {platform.node()}")
 
 
