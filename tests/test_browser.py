@@ -165,7 +165,7 @@ def test_the_page_is_whole_alone_and_quiet(driver: Any, address: str, width: int
     headings = [found.text for found in driver.find_elements("css selector", "h2")]
     assert {"vit-cifar10 (tier core, protocol 0.1)", "Notes"} <= set(headings)
     pictures = driver.find_elements("css selector", "figure svg")
-    assert len(pictures) == 7
+    assert len(pictures) == 6
     assert min(picture.size["height"] for picture in pictures) > 80
     assert driver.get_log("browser") == []
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
@@ -182,7 +182,7 @@ def test_every_picture_shows_its_encodings_and_every_table_its_text(
     inks = {mark(name).colour for name in CORE_ENCODINGS}
     ink, inks = (DARK[INK], {DARK[colour] for colour in inks}) if scheme == "dark" else (INK, inks)
     pictures = driver.find_elements("css selector", "figure svg")
-    assert len(pictures) == 9
+    assert len(pictures) == 8
     for picture in pictures:
         shown = seen(driver, picture)
         assert sum(shown[colour] > 5 for colour in inks) >= 4  # a difference has no reference, one refuses lengths
