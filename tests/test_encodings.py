@@ -21,9 +21,9 @@ COMPOSED = [
     "stack(first='concat-wide',second='rope')", "stack(first='rope',second='tupe')",
     "ntk-rope(factor=4.0)", "yarn(factor=4.0)", "deberta(clip=3)", "cope(most=3)", "lie-re(block=2)",
     "t5-bias(num_buckets=8,max_distance=16)", "concat(table='learned')", "concat-wide(table='learned')",
-    "add(d_p=8)", "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')", "concat-proj(start='identity')",
-    "concat-qk(table='learned')",
-    "gated-add(table='learned')", "gated-add(pace=1.0)",
+    "add(d_p=8)", "add(preserve_variance=True)", "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')",
+    "concat-proj(start='identity')", "concat-qk(table='learned')", "gated-add(table='learned')",
+    "gated-add(pace=1.0)",
 ]  # fmt: skip
 """Encodings made of others, and options that change what an encoding is."""
 

@@ -66,14 +66,14 @@ BROKEN = [
     Mutant("column forgotten", "raster", "number * size + positions[:, axis : axis + 1]", "number * size + positions[:, :1] * (axis == 0)"),
     Mutant("rows and columns share a table", "axial_learned", "positions.long() + starts", "positions.long()"),
     # shapes taken for what they are not
-    Mutant("indexed by batch", "add", "x + state.to(x.dtype)", "x + state.to(x.dtype)[: len(x), None]"),
+    Mutant("indexed by batch", "add", "torch.add(state.to(x.dtype), x", "torch.add(state.to(x.dtype)[: len(x), None], x"),
     Mutant("indexed by batch", "learned", "self.table[state] * self.spec", "self.table[: len(x), None] * self.spec"),
     Mutant("the number of tokens for positions", "add", "sinusoid(positions, self", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self"),
     Mutant("positions from the sequence", "t5_bias", "positions.T[:, None, :] - positions.T[:, :, None]", "torch.arange(len(positions)).expand(positions.shape[1], 1, -1) - positions.T[:, :, None]"),
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
     Mutant("sum over the batch", "fox", ".cumsum(dim=1)", ".cumsum(dim=0)"),
     # state kept too long, or by too many
-    Mutant("stale state by length", "add", "        waves = sinusoid(positions, self.d_p, self.base, self.ratio)", "        self.kept = getattr(self, 'kept', {})\n        waves = self.kept.setdefault(len(positions), sinusoid(positions, self.d_p, self.base, self.ratio))"),
+    Mutant("stale state by length", "add", "        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain)", "        self.kept = getattr(self, 'kept', {})\n        waves = self.kept.setdefault(len(positions), sinusoid(positions, self.d_p, self.base, self.ratio * self.gain))"),
     Mutant("stale state for ever", "alibi", "        offsets = positions", "        positions = self.__dict__.setdefault('kept', positions)[: len(positions)]\n        offsets = positions"),
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),

@@ -95,6 +95,18 @@ def test_add_sums_the_sinusoid_of_concat_and_the_last_channels(positions):
 
 
 @text_and_grid
+@pytest.mark.parametrize(("options", "gain"), [({}, 0.5**0.5), ({"ratio": 2.0, "d_p": 8}, (1 + 4 * 8 / 32) ** -0.5)])
+def test_add_can_be_as_loud_as_content_alone(positions, options, gain):
+    extent = (9,) * len(positions[0])
+    usual = encode("add", extent, width=32, **options)
+    quieter = encode("add", extent, width=32, preserve_variance=True, **options)
+    content, cells = noise(2000, 5, 32), torch.tensor(positions)
+    told = quieter.embed(content, quieter.prepare(cells))
+    assert_same(told, gain * usual.embed(content, usual.prepare(cells)), 1e-6)
+    assert told.square().mean().item() == pytest.approx(1, abs=0.02)
+
+
+@text_and_grid
 def test_concat_keeps_content_first_and_puts_the_sinusoid_last(positions):
     encoding = encode("concat", (9,) * len(positions[0]), width=20, d_p=8, base=50.0)
     content = noise(2, 5, encoding.content_width)

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -20,6 +21,8 @@ class AddEncoding(PositionalEncoding):
         ratio: Root mean square of the sinusoid, in its channels, relative to the content's at initialisation.
         d_p: Channels that the sinusoid is added to, the last ones; a multiple of 2P. ``None`` takes all. It is then the
             sinusoid of ``concat``, with content in its channels too.
+        preserve_variance: Divide the sum by sqrt(1 + ratio² d_p/D), so that the blocks are given something as loud as
+            content alone, and what they add to it weighs as much as it does with encodings that leave the input alone.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
@@ -33,7 +36,7 @@ class AddEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. The sinusoid's root mean square is ``ratio``, where the paper's is 0.71 of the content's.
-        2. The paper has no ``d_p``.
+        2. The paper has no ``d_p`` and no ``preserve_variance``.
 
     Example:
         >>> import torch
@@ -47,7 +50,13 @@ class AddEncoding(PositionalEncoding):
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
 
     def __init__(
-        self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0, d_p: int | None = None
+        self,
+        spec: EncodingSpec,
+        *,
+        base: float = 10000.0,
+        ratio: float = 1.0,
+        d_p: int | None = None,
+        preserve_variance: bool = False,
     ) -> None:
         super().__init__(spec)
         check_ratio(self.name, ratio)
@@ -57,12 +66,13 @@ class AddEncoding(PositionalEncoding):
             raise ValueError(f"d_p of encoding 'add' must be at most d_model = {spec.d_model}, got {d_p}")
         check_positive(self.name, base=base)
         self.base, self.ratio = base, ratio
+        self.gain = (1 + ratio**2 * self.d_p / spec.d_model) ** -0.5 if preserve_variance else 1.0
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`, behind zeros: (L, D)."""
-        waves = sinusoid(positions, self.d_p, self.base, self.ratio)
+        """The sinusoid at `positions`, times the gain, behind zeros: (L, D)."""
+        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain)
         return functional.pad(waves, (self.spec.d_model - self.d_p, 0))
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus position."""
-        return x + state.to(x.dtype)
+        """Content plus position, times the gain."""
+        return torch.add(state.to(x.dtype), x, alpha=self.gain)
