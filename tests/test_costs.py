@@ -14,7 +14,7 @@ from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.errors import UserError
 from pebench.models import transformer
 from pebench.registry import encoding_cards
-from pebench.runner import build, count
+from pebench.runner import build, count, probe
 from pebench.tasks import TASKS, configure
 
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
@@ -154,3 +154,16 @@ def test_products_in_the_hooks_of_anyones_encoding_are_counted() -> None:
     config = configure("vit-digits", f"{__name__}:Counted")
     plain = cost(configure("vit-digits", "none")).flops
     assert cost(config).flops - plain == 3 * 2 * 16 * config.model.d_model**2
+
+
+def test_a_record_counts_the_text_of_median_length() -> None:
+    config = configure("text-order", "none")
+    data = datamodule_of(config)
+    data.prepare_data()
+    data.setup()
+    _, lengths = data.split("train")
+    assert lengths is not None
+    median = int(lengths.double().quantile(0.5, interpolation="higher"))
+    assert int(lengths.min()) < median < int(lengths.max())
+    flops, _ = probe(build(config, data), data)
+    assert flops == cost(replace(config, data=replace(config.data, max_len=median))).flops
