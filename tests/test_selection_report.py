@@ -539,6 +539,20 @@ def test_equal_scores_are_told() -> None:
     assert "Equal scores" not in markdown(results(select={RATE: [1e-3, 1e-2]}))
 
 
+@pytest.mark.parametrize("apart", [0.016, 0.012, 0.0])
+def test_a_choice_by_less_than_seeds_differ_by_is_told(apart: float) -> None:
+    """The other rate is 0.009 behind; the standard deviation over two seeds is their distance by the root of two."""
+    records = [
+        replace(r, metrics=r.metrics | {"val/loss": 1.0 + apart * r.config.seed * (r.config.encoding == "rope")})
+        if r.config.stage == "test"
+        else r
+        for r in results(select={RATE: [1e-3, 1e-2]})
+    ]
+    told = "so that another seed might have chosen otherwise: rope." in markdown(records)
+    assert told == (apart / 2**0.5 > 0.009)
+    assert "chosen otherwise" not in markdown([r for r in records if r.config.seed != 1])
+
+
 def test_devices_of_tested_runs_are_told_where_selecting_runs_had_others() -> None:
     records = results(select={RATE: [1e-3, 1e-2]})
 

@@ -36,7 +36,7 @@ from pebench.results.grids import (
 from pebench.results.origin import command, provenance, series_warnings, warnings
 from pebench.results.page import Page, Series, shortened
 from pebench.results.stats import MIN_PAIRS
-from pebench.results.tables import REGIME_TEXT, Table
+from pebench.results.tables import REGIME_TEXT, Row, Table
 from pebench.words import counted
 
 CONTROLS = {
@@ -73,6 +73,7 @@ CHANGES = (
     "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower or "
     "wider where a paired t-test of the change says so, Holm-corrected over the changes that are declared."
 )
+CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
     "An encoding differs from `{reference}` on a task where the paired t-test says so at 5 % after Holm's "
@@ -280,17 +281,32 @@ def _selection(table: Table) -> str:
     seeds = {record.config.seed for record in table.selecting}
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
-    return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_ties(table)}"
+    return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_ties(table)}{_close(table, metric)}"
 
 
 def _ties(table: Table) -> str:
     """Which rows had another value as good as the chosen one, in words."""
-    found = []
-    for row in table.rows:
-        trials = [trial for trial in table.trials if trial.label == row.label and trial.score is not None]
-        chosen = [trial.score for trial in trials if trial.values == row.config.values_of(trial.values)]
-        found += [row.label] if sum(trial.score in chosen for trial in trials) > 1 else []
+    found = [row.label for row, leads in _leads(table) if 0 in leads]
     return f" Equal scores, of which that of the lowest value counts: {', '.join(found)}." if found else ""
+
+
+def _close(table: Table, metric: str) -> str:
+    """Which rows had another value nearly as good, beside what seeds differ by, in words."""
+    found = []
+    for row, leads in _leads(table):
+        tested = row.known(lambda record: record.metrics.get(metric))
+        if 0 not in leads and len(tested) > 1 and leads and min(leads) < statistics.stdev(tested):
+            found.append(row.label)
+    return f" {CLOSE}: {', '.join(found)}." if found else ""
+
+
+def _leads(table: Table) -> Iterator[tuple[Row, list[float]]]:
+    """Every row, and by how much its chosen value was ahead of each other one that could be measured."""
+    for row in table.rows:
+        usual = row.config.values_of(table.config.selected)
+        scores = [(t.values == usual, t.score) for t in table.trials if t.label == row.label and t.score is not None]
+        for best in (score for chosen, score in scores if chosen):
+            yield row, [abs(score - best) for chosen, score in scores if not chosen]
 
 
 def gate_lines(page: Page) -> list[str]:
