@@ -240,7 +240,10 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         if len(options) < len(call.keywords):  # one is given twice, or is **something
             raise SyntaxError
     except UNREADABLE:
-        raise UserError(f"expected an encoding as in rope or rope(theta=500.0), got {text!r}.") from None
+        raise UserError(
+            "expected an encoding as in rope, rope(theta=500.0) or concat(table='learned'), values as Python writes "
+            f"them (5, True, 'learned', None), got {text!r}."
+        ) from None
     return name, normal_options(name, options)
 
 
