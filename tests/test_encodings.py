@@ -16,7 +16,8 @@ from pebench.registry import encoding_cards, load_encoding
 NAMES = list(encoding_cards())
 COMPOSED = [
     "randomized(of='learned')", "randomized(of='raster')", "shifted(of='alibi')", "raster(of='t5-bias')",
-    "interpolated(of='add')", "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
+    "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
+    "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
     "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",
     "stack(first='concat-wide',second='rope')", "stack(first='rope',second='tupe')",
     "ntk-rope(factor=4.0)", "yarn(factor=4.0)", "deberta(clip=3)", "cope(most=3)", "lie-re(block=2)",
@@ -96,8 +97,8 @@ def test_the_parameters_are_as_many_as_the_papers_say():
     counts = {name: sum(p.numel() for p in Subject(name).build(SETTINGS[0].spec).parameters()) for name in NAMES
               if Subject(name).serves(SETTINGS[0])}  # fmt: skip
     fixed = {
-        "add", "add-every-layer", "alibi", "concat", "concat-wide", "hope", "interpolated", "multiply", "none",
-        "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster", "rope", "sandwich", "shifted",
+        "add", "add-every-layer", "alibi", "concat", "concat-wide", "embed-scale", "hope", "interpolated", "multiply",
+        "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster", "rope", "sandwich", "shifted",
         "some-heads", "some-layers", "stack", "xpos", "yarn",
     }  # fmt: skip
     assert {name: count for name, count in counts.items() if count} == {

@@ -112,6 +112,7 @@ BROKEN = [
     Mutant("causal where it is not", "sandwich", "return state", "return state + torch.full_like(state, -1e30).triu(1)"),
     Mutant("depends on the length", "xpos", "cos / decay, sin / decay", "cos * decay, sin * decay"),
     Mutant("scaled by the length", "lie_re", "torch.tensor(self.spec.extent, device=positions.device)", "(positions.amax(0) + 1)"),
+    Mutant("as loud as without it", "embed_scale", " * self.factor", ""),
     Mutant("squeezed below the trained length", "interpolated", "(extent / spans).clamp(max=1)", "(extent / spans)"),
     # declarations
     Mutant("declared relative", "add", "    def __init__", "    relative = True\n\n    def __init__"),

@@ -31,6 +31,7 @@ from .helpers import (
     share,
     state_of,
     text_and_grid,
+    text_and_grid_cells,
     times,
     wave,
 )
@@ -310,6 +311,28 @@ def test_interpolated_takes_what_adds_to_every_layer():
     assert encode("interpolated", TEXT, of="add-every-layer").beyond == "goes on"
 
 
+@text_and_grid_cells
+@pytest.mark.parametrize("of", ["none", "add", "concat", "concat-wide", "rope", "learned"])
+def test_embed_scale_multiplies_the_input_alone(positions, of):
+    scaled, usual = encode("embed-scale", positions, of=of, factor=3.0), encode(of, positions)
+    usual.load_state_dict(scaled.inner.state_dict())
+    content, heads = noise(2, 5, usual.content_width), noise(2, 2, 5, 12)
+    states = [state_of(encoding, positions) for encoding in (scaled, usual)]
+    assert torch.equal(scaled.embed(content, states[0]), 3 * usual.embed(content, states[1]))
+    assert torch.equal(scaled.residual(content, None, states[0], 1), usual.residual(content, None, states[1], 1))
+    for ours, theirs in zip(
+        *(e.query_key(heads, heads, content, s, 1) for e, s in zip((scaled, usual), states, strict=True)), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+
+
+def test_an_input_of_content_can_be_as_loud_as_that_of_add():
+    content, cells = noise(500, 9, 24), grid_positions((9,))
+    loud, add = (fresh(name, (9,), **options) for name, options in (("embed-scale", {"of": "rope"}), ("add", {})))
+    told = [e.embed(content, e(e.prepare(cells))).square().mean().sqrt().item() for e in (loud, add)]
+    assert told == pytest.approx([2**0.5] * 2, rel=0.01)
+
+
 def test_raster_counts_cells_row_by_row():
     encoding = encode("raster", GRID_CELLS, (9, 12))
     told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
@@ -391,6 +414,7 @@ def test_rotation_by_hand_and_by_rule_agree():
         ],
         ("randomized", (9,), {"times": 0}, "must be 1 or more, got 0"),
         ("shifted", (9,), {"most": -1}, "must be 0 or more, got -1"),
+        ("embed-scale", (9,), {"factor": 0.0}, "must be positive and finite, got 0.0"),
         *[
             ("interpolated", (9,), {"of": of}, "without a table of positions, got")
             for of in ("learned", "tupe", "swin-bias", "randomized", "raster(of='learned')")
