@@ -47,5 +47,10 @@ SUITE = Suite(
         "least 0.03 bits per byte, or 2 points, from one layer to eight, models do not use their depth, and a gap "
         "that does not narrow says nothing of what depth does. From one layer to four addition gains 0.022 bits per "
         "byte.",
+        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
+        "as that of concat, none and rope (1.0 at the start, where add's is 1.4), with one layer and four complete "
+        "there and before any run of two or eight. So on images what the gaps of none and rope to add do with depth "
+        "may be what loudness does with depth; the difference of none to rope, whose inputs are equally loud, is free "
+        "of it.",
     ),
 )  # fmt: skip
