@@ -73,6 +73,7 @@ CHANGES = (
     "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower or "
     "wider where a paired t-test of the change says so, Holm-corrected over the changes that are declared."
 )
+TIED = "Equal scores, of which that of the lowest value counts"
 CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"
 BEST = {"min": "lowest", "max": "highest"}
 DECISION = (
@@ -281,32 +282,28 @@ def _selection(table: Table) -> str:
     seeds = {record.config.seed for record in table.selecting}
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
-    return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_ties(table)}{_close(table, metric)}"
+    return f"{head} tested: {names}, by the {BEST[mode]} {metric}.{_narrow(table, metric)}"
 
 
-def _ties(table: Table) -> str:
-    """Which rows had another value as good as the chosen one, in words."""
-    found = [row.label for row, leads in _leads(table) if 0 in leads]
-    return f" Equal scores, of which that of the lowest value counts: {', '.join(found)}." if found else ""
-
-
-def _close(table: Table, metric: str) -> str:
-    """Which rows had another value nearly as good, beside what seeds differ by, in words."""
-    found = []
-    for row, leads in _leads(table):
-        tested = row.known(lambda record: record.metrics.get(metric))
-        if 0 not in leads and len(tested) > 1 and leads and min(leads) < statistics.stdev(tested):
-            found.append(row.label)
-    return f" {CLOSE}: {', '.join(found)}." if found else ""
-
-
-def _leads(table: Table) -> Iterator[tuple[Row, list[float]]]:
-    """Every row, and by how much its chosen value was ahead of each other one that could be measured."""
+def _narrow(table: Table, metric: str) -> str:
+    """Which rows had another value as good as the chosen one, or nearly so beside what seeds differ by, in words."""
+    tied, close = [], []
     for row in table.rows:
-        usual = row.config.values_of(table.config.selected)
-        scores = [(t.values == usual, t.score) for t in table.trials if t.label == row.label and t.score is not None]
-        for best in (score for chosen, score in scores if chosen):
-            yield row, [abs(score - best) for chosen, score in scores if not chosen]
+        lead, tested = _lead(row, table), row.known(lambda record: record.metrics.get(metric))
+        if lead == 0:
+            tied.append(row.label)
+        elif lead is not None and len(tested) > 1 and lead < statistics.stdev(tested):
+            close.append(row.label)
+    told = ((TIED, tied), (CLOSE, close))
+    return "".join(f" {text}: {', '.join(labels)}." for text, labels in told if labels)
+
+
+def _lead(row: Row, table: Table) -> float | None:
+    """How far a row's chosen value was from the nearest other one, where two or more could be measured."""
+    values = row.config.values_of(row.config.selected)
+    scores = [(t.values == values, t.score) for t in table.trials if t.label == row.label and t.score is not None]
+    chosen, others = ([score for mine, score in scores if mine is wanted] for wanted in (True, False))
+    return min((abs(other - best) for best in chosen for other in others), default=None)
 
 
 def gate_lines(page: Page) -> list[str]:
