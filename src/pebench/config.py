@@ -159,6 +159,11 @@ class RunConfig:
         """Settings by their dotted names."""
         return {name: getattr(getattr(self, part), leaf) for name in names for part, leaf in [name.split(".")]}
 
+    @property
+    def selected_values(self) -> dict[str, Any]:
+        """What was chosen for this encoding, or is tried for it, by dotted name."""
+        return self.values_of(self.selected)
+
     @functools.cached_property
     def kind(self) -> str:
         """Twelve hex digits that name this configuration, but for the seed, under this protocol."""

@@ -121,6 +121,6 @@ class Display:
 def _name(config: RunConfig) -> str:
     values = dict(config.encoding_args)
     if config.stage == "select":
-        values |= config.values_of(config.selected)
+        values |= config.selected_values
     options = ", ".join(f"{k}={v}" for k, v in values.items())
     return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"

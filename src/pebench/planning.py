@@ -70,7 +70,7 @@ class Plan:
                 return None
             scores = [record.metrics[metric] for record in found if record and record.ok]
             if len(scores) == len(found) and math.isfinite(fmean(scores)):
-                values = candidate.values_of(candidate.selected).values()
+                values = candidate.selected_values.values()
                 tried.append((fmean(scores) * (1 if mode == "min" else -1), [*map(sort_key, values)], candidate))
         return replace(min(tried, key=itemgetter(0, 1))[2], stage="test") if tried else None
 

@@ -160,7 +160,7 @@ def warnings(table: Table) -> list[str]:
         edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
         if edge:
             found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
-    kinds = Counter((r.config.label, *assignments(r.config.values_of(r.config.selected))) for r in table.superseded)
+    kinds = Counter((r.config.label, *assignments(r.config.selected_values)) for r in table.superseded)
     for (label, *values), count in kinds.items():
         text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
         found.append(f"Left out: {text}, chosen when fewer runs had selected, and no longer.")

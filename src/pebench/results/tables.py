@@ -374,7 +374,7 @@ def _group(record: Record) -> tuple[Any, ...]:
 def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     found: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        values = record.config.values_of(record.config.selected)
+        values = record.config.selected_values
         found.setdefault((record.config.label, json.dumps(values)), []).append(record)
     trials, seeds = [], {record.config.seed for runs in found.values() for record in runs}
     for (name, text), runs in found.items():
@@ -409,7 +409,7 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
         return tuple(records), []
     by_value: dict[str, list[Record]] = {}
     for record in records:
-        by_value.setdefault(json.dumps(record.config.values_of(config.selected)), []).append(record)
+        by_value.setdefault(json.dumps(record.config.selected_values), []).append(record)
     best: str | None = next(iter(by_value))
     if len(by_value) > 1:
         sign = {"min": 1, "max": -1}[find_task(config.task).monitored(config.train.monitor)[1]]
