@@ -230,6 +230,20 @@ def test_differences_that_hang_on_single_seeds_are_told(values: list[float], see
     assert told == [("concat", str(seeds))] * bool(seeds)
 
 
+def test_rows_of_two_seeds_count_where_a_seed_is_left_out() -> None:
+    """Holm's family is that of the verdict: with two comparisons p = 0.02 to 0.03 without a seed is not enough."""
+    values = {"add": [0.5] * 5, "concat": [0.502, 0.505, 0.51, 0.507, 0.503], "rope": [0.9, 0.1]}
+    records = [run("vit-digits", name, seed, value) for name, row in values.items() for seed, value in enumerate(row)]
+    (table,) = page(records, None).tables
+    without = {}
+    for seed in range(5):
+        (left,) = page([r for r in records if r.config.seed != seed or r.config.encoding == "rope"], None).tables
+        without[seed] = left.row("concat").p_adjusted
+    expected = sum(p >= 0.05 for p in without.values())
+    assert table.row("concat").p_adjusted < 0.05
+    assert table.fragile == {"concat": expected} if expected else table.fragile == {}
+
+
 def test_without_a_suite_nothing_is_asked_and_nothing_called_equivalent() -> None:
     text = markdown(page(runs(), None))
     assert text.startswith("# Results\n")
@@ -539,9 +553,25 @@ def test_a_page_tells_how_differences_change_along_a_setting() -> None:
 
 def test_a_difference_that_shrinks_is_narrower_whichever_way_it_points() -> None:
     ends = [Estimate(mean, 0.1, 8) for mean in (-9.0, -7.0, 6.0)]
-    for (before, after), word in {(0, 1): "narrower", (1, 0): "wider", (1, 2): "narrower", (2, 0): "wider"}.items():
+    for (before, after), word in {(0, 1): "narrower", (1, 0): "wider", (1, 2): "turned", (2, 1): "turned"}.items():
         difference = Difference(ends[after].mean - ends[before].mean, 0.1, 8, 0.001)
         assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict == word
+
+
+def test_a_change_is_told_at_the_seeds_that_both_ends_have_and_contrasts_may_be_lists() -> None:
+    gaps = {1: [0.0, 0.02, 0.04, -0.9], 4: [0.1, 0.13, 0.12, None]}
+    records = [
+        run("vit-digits", encoding, seed, 0.5 + (encoding == "rope") * gap, **{"model.num_layers": layers})
+        for layers, row in gaps.items()
+        for seed, gap in enumerate(row)
+        if gap is not None
+        for encoding in ("add", "rope")
+    ]
+    suite = replace(DEPTHS, encodings=["add", "rope"], seeds=4, contrasts=[["rope", "add"]])
+    made = page(records, suite)
+    (change,) = made.changes(made.series[0])
+    assert [end.mean for end in change.ends] == pytest.approx([0.02, 0.35 / 3])
+    assert change.difference.mean == pytest.approx(0.35 / 3 - 0.02)
 
 
 def test_corrections_count_the_rows_that_a_suite_declares_and_that_have_not_run() -> None:
@@ -684,7 +714,7 @@ def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
             replace(
                 run("vit-digits", name, seed, 0.5, **{"train.learning_rate": value}).config, stage="select", **chosen
             ),
-            metrics={"val/loss": value},
+            metrics={"val/loss": -value},
         )
         for name in MEANS
         for seed in (SELECTION_SEED, SELECTION_SEED + 1)

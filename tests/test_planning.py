@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from pebench.cli import main
 from pebench.cli.grammar import parser
@@ -213,6 +214,15 @@ def test_the_chosen_row_is_not_the_row_that_has_the_value_anyway() -> None:
 def test_the_lowest_value_wins_a_tie_as_on_the_page(rates: list[float]) -> None:
     plan = plan_of(select={RATE: rates})
     records = scored(plan, lambda c: 1.0 if c.train.learning_rate == 1e-2 else 0.5)
+    assert {config.train.learning_rate for config in plan.testing(records)} == {1e-3}
+
+
+def test_equal_totals_over_seeds_are_a_tie_in_single_precision() -> None:
+    plan = plan_of(encodings=["add"], select={RATE: [1e-3, 1e-2]}, selection_seeds=3)
+    counts = {1e-3: [1777, 1500, 1673], 1e-2: [1605, 1655, 1690]}
+    losses = {rate: [1 - torch.tensor(right / 2000).item() for right in found] for rate, found in counts.items()}
+    assert sum(losses[1e-2]) < sum(losses[1e-3])
+    records = scored(plan, lambda c: losses[c.train.learning_rate][c.seed - SELECTION_SEED])
     assert {config.train.learning_rate for config in plan.testing(records)} == {1e-3}
 
 

@@ -5,6 +5,7 @@ import functools
 import io
 import json
 import random
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -526,8 +527,47 @@ def test_runs_with_values_that_are_no_longer_chosen_are_left_out_and_told() -> N
     assert f"Left out: 2 runs of add with {RATE}=0.1, chosen when fewer runs had selected, and no longer." in text
     assert main_grid(text) == main_grid(markdown(today))
     assert f"None: every run finished ({len(changed) + len(today)})." in text
-    with pytest.raises(UserError, match="no selecting run here tells that one of them was chosen"):
+    with pytest.raises(UserError, match="the selecting runs here do not tell which of them was chosen"):
         build_tables([*changed, *no_selecting(today)])
+
+
+def test_a_row_whose_value_is_no_longer_chosen_is_told_and_refused_as_complete() -> None:
+    """Between a new selection and its tests."""
+    today = tuned()
+    stale = [
+        replace(r, config=override(r.config, {RATE: 1e-1})) if r.config.encoding == "add" else r
+        for r in no_selecting(today)
+    ]
+    records = [*stale, *(r for r in today if r.config.stage == "select")]
+    text = markdown(records)
+    assert f"add was tested with {RATE}=0.1; by now the runs that select choose {RATE}=0.001." in text
+    assert "by now the runs" not in markdown(today)
+    assert "another seed might have chosen" not in text
+    assert f"Missing: add with {RATE}=0.001 seeds 0, 1" in text
+    with pytest.raises(UserError, match=re.escape(f"add with {RATE}=0.001 seeds 0, 1")):
+        Page.of(records).check_complete()
+    killed = {"status": "failed", "error": {"kind": "killed", "reason": "killed", "log": ""}}
+    lost = [replace(r, **killed) if r.config.train.learning_rate == 1e-4 else r for r in records]
+    assert "by now the runs" not in markdown(lost)  # it might have been the best
+
+
+def test_a_new_seed_of_one_row_takes_no_score_from_the_others() -> None:
+    records = tuned()
+    extra = next(r for r in records if r.config.stage == "select" and r.config.encoding == "rope")
+    more = [*records, replace(extra, config=extra.config.with_seed(extra.config.seed + 1))]
+    assert sweep(markdown(more))["add"] == sweep(markdown(records))["add"]
+    assert "incomplete" in sweep(markdown(more))["rope"].values()
+
+
+def test_columns_of_what_was_tried_are_in_order_whatever_the_first_row_lacks() -> None:
+    lost = [r for r in tuned() if (r.config.encoding, r.config.train.learning_rate) != ("add", 1e-4)]
+    assert [*sweep(markdown(lost))["add"]] == ["0.0001", "0.001", "0.01", "0.1"]
+
+
+def test_a_page_without_absences_tells_of_selecting_runs_that_diverged() -> None:
+    records = tuned(lambda c: None if c.train.learning_rate == 1e-1 else loss(c))
+    finished = sum(r.ok for r in records)
+    assert f"None: every run finished, but for 2 runs that selected and diverged ({finished})." in markdown(records)
 
 
 def test_equal_scores_are_told() -> None:

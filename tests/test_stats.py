@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+import torch
 from scipy import stats as scipy_stats
 
 from pebench.results.stats import (
@@ -68,6 +69,20 @@ def test_no_common_seed_gives_no_difference_and_one_gives_no_test() -> None:
 def test_equal_differences_count_from_eight_seeds_on(n: int, shift: float, p: float) -> None:
     reference = {seed: 0.9 + 0.0123 * seed for seed in range(n)}
     assert paired_difference({seed: x + shift for seed, x in reference.items()}, reference).p_value == p
+
+
+def test_equal_differences_in_single_precision_count_as_equal() -> None:
+    """Errors of 2,000 texts, as a metric records them: one more each is no t of a million."""
+    first, second = (
+        {seed: torch.tensor(1 - (count + more) / 2000).item() for seed, count in enumerate((1, 2, 3))}
+        for more in (0, 1)
+    )
+    assert len({second[seed] - first[seed] for seed in first}) > 1
+    assert paired_difference(second, first).p_value == 1.0
+    many = {seed: torch.tensor(1 - seed / 2000).item() for seed in range(10)}
+    more = {seed: torch.tensor(1 - (seed + 1) / 2000).item() for seed in range(10)}
+    assert paired_difference(more, many).p_value == 0.0
+    assert set(p_values_without_each(more, many).values()) == {0.0}
 
 
 def test_holm_by_hand() -> None:

@@ -62,7 +62,8 @@ class Plan:
         """
         if not self.suite.select:
             return kind
-        metric, mode = find_task(kind.task).monitored(kind.train.monitor)
+        task, monitor = find_task(kind.task), kind.train.monitor
+        metric, _ = task.monitored(monitor)
         tried = []
         for candidate in self.candidates(kind):
             found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting(kind.task)]
@@ -71,8 +72,9 @@ class Plan:
             scores = [record.metrics[metric] for record in found if record and record.ok]
             if len(scores) == len(found) and math.isfinite(fmean(scores)):
                 values = candidate.selected_values.values()
-                tried.append((fmean(scores) * (1 if mode == "min" else -1), [*map(sort_key, values)], candidate))
-        return replace(min(tried, key=itemgetter(0, 1))[2], stage="test") if tried else None
+                tried.append(([*map(sort_key, values)], fmean(scores), candidate))
+        tried.sort(key=itemgetter(0))
+        return replace(tried[task.best([score for _, score, _ in tried], monitor)][2], stage="test") if tried else None
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.

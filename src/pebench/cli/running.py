@@ -60,7 +60,10 @@ def run_command(options: argparse.Namespace) -> int:
         left_out = []
     if left_out:
         names = ", ".join(f"{kind.task} {kind.label}" for kind in left_out)
-        text = f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed): "
+        text = (
+            f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed), or "
+            "training diverged with each: "
+        )
         say(console, text + names)
     records = do(testing, options, console, "testing: " if plan.suite.select else "")
     code = finish(selecting | records, testing, options, console, plan.suite.reference)

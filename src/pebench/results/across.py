@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.results.resampling import figures, interquartile_mean, normalised, resampled
+from pebench.results.resampling import DIGITS, figures, interquartile_mean, normalised, resampled
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Table
 
@@ -196,7 +196,7 @@ def _ranked_apart(
     tasks, encodings = means.shape
     if tasks < MIN_TASKS or encodings < 3:
         return None, None, ()
-    rounded = np.round(means, 9)
+    rounded = np.round(means, DIGITS)
     if (rounded == rounded[:, :1]).all():  # nothing to rank: the statistic would be 0 / 0
         return 1.0, critical_difference(encodings, tasks), (tuple(sorted(labels)),)
     p = float(friedmanchisquare(*rounded.T).pvalue)

@@ -8,7 +8,7 @@ from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
-from pebench.settings import assignments
+from pebench.settings import assignments, sort_key
 from pebench.tasks import Task
 from pebench.words import natural, si_text
 
@@ -306,7 +306,7 @@ def sweep(table: Table) -> Grid:
     """What settings were selected from: encodings down, values across, the chosen ones between ``**``."""
     chosen = {row.label: {name: row.own[name] for name in row.config.selected} for row in table.rows}
     columns: dict[str, dict[str, str]] = {}
-    for trial in table.trials:
+    for trial in sorted(table.trials, key=lambda trial: [*map(sort_key, trial.values.values())]):
         unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"
         text = unfinished if trial.score is None else f"{trial.score:.4f}"
         mark = "**" if chosen.get(trial.label) == trial.values else ""

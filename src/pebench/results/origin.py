@@ -154,16 +154,7 @@ def _mixed_code(records: Iterable[Record]) -> str:
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
     found = [f"Not matched: {text}." for text in table.unmatched]
-    if table.config.selected and not table.trials:
-        found.append("The runs that selected settings are not among these records.")
-    for name, values in table.grid.items():
-        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
-        if edge:
-            found.append(f"The best {name} is at the edge of its grid for {', '.join(edge)}.")
-    kinds = Counter((r.config.label, *assignments(r.config.selected_values)) for r in table.superseded)
-    for (label, *values), count in kinds.items():
-        text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
-        found.append(f"Left out: {text}, chosen when fewer runs had selected, and no longer.")
+    found += _selections(table)
     found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
@@ -176,6 +167,24 @@ def warnings(table: Table) -> list[str]:
     if reference is None or not reference.values:
         found.append(f"No run of {table.reference} finished: there are no differences to it.")
     return found
+
+
+def _selections(table: Table) -> Iterator[str]:
+    """What to know of the settings that were selected, in words."""
+    if table.config.selected and not table.trials:
+        yield "The runs that selected settings are not among these records."
+    for name, values in table.grid.items():
+        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
+        if edge:
+            yield f"The best {name} is at the edge of its grid for {', '.join(edge)}."
+    for row in table.rows:
+        if chosen := table.outdated.get(row.label):
+            tested, now = (", ".join(assignments(values)) for values in (row.config.selected_values, chosen))
+            yield f"{row.label} was tested with {tested}; by now the runs that select choose {now}."
+    kinds = Counter((r.config.label, *assignments(r.config.selected_values)) for r in table.superseded)
+    for (label, *values), count in kinds.items():
+        text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
+        yield f"Left out: {text}, chosen when fewer runs had selected, and no longer."
 
 
 def _mixed_origins(table: Table) -> Iterator[str]:

@@ -77,8 +77,8 @@ class Change:
     Args:
         first: Label of one.
         second: Label of what is subtracted.
-        ends: Their difference at the first value and at the last, at equal seeds.
-        difference: The latter minus the former, at the seeds that both have.
+        ends: Their difference at the first value and at the last, at the seeds that all four rows have.
+        difference: The latter minus the former.
         p_adjusted: Of the paired t-test of the change, after Holm's correction over the comparisons of the series.
     """
 
@@ -90,10 +90,14 @@ class Change:
 
     @property
     def verdict(self) -> str:
-        """What may be said: ``narrower``, ``wider``, or as in `stats.verdict`."""
+        """What may be said: ``narrower``, ``wider``, ``turned`` (its sign is another), or as in `stats.verdict`."""
         before, after = self.ends
         told = verdict(self.difference, self.p_adjusted, higher_is_better=True)
-        return told if told not in BETTER_OR_WORSE else "narrower" if abs(after.mean) < abs(before.mean) else "wider"
+        if told not in BETTER_OR_WORSE:
+            return told
+        if before.mean * after.mean < 0:
+            return "turned"
+        return "narrower" if abs(after.mean) < abs(before.mean) else "wider"
 
 
 @dataclass(frozen=True)
@@ -126,14 +130,15 @@ class Series:
         return sorted({row.label for table in self.tables.values() for row in table.rows}, key=natural)
 
     def apart(self, first: str, second: str) -> list[dict[int, float]]:
-        """By seed, how far apart two rows are at the first value and at the last; empty where either is missing."""
+        """By seed that all have, how far apart two rows are at the first value and at the last.
+
+        Less than two where a row is missing.
+        """
         ends = self.ordered[0], self.ordered[-1]
         rows = [(table.row(first), table.row(second)) for table in ends]
-        return [
-            {seed: one.values[seed] - other.values[seed] for seed in sorted(one.values.keys() & other.values.keys())}
-            for one, other in rows
-            if one and other
-        ]
+        values = [(one.values, other.values) for one, other in rows if one and other]
+        seeds = sorted(set.intersection(*(set(mine) & set(theirs) for mine, theirs in values))) if values else []
+        return [{seed: mine[seed] - theirs[seed] for seed in seeds} for mine, theirs in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +225,9 @@ class Page:
         for row in table.rows:
             expected = seeds.union(self.seeds if row.label in asked else ()) - row.values.keys() - row.failed.keys()
             yield from (self._absence(table.config, row.label, seed) for seed in sorted(expected))
+            if chosen := table.outdated.get(row.label):
+                label = f"{row.label} with {', '.join(assignments(chosen))}"
+                yield from (self._absence(table.config, label, seed) for seed in sorted(seeds.union(self.seeds)))
         for kind in _without_row(kinds, table):
             yield from (self._absence(kind, kind.label, seed) for seed in self.seeds)
         yield from self._untried(kinds, table.selecting)
@@ -373,7 +381,7 @@ class Page:
         """How the differences to the reference, and the contrasts that the suite declared, change along a setting."""
         labels = set[str]().union(*(self.labels(table) for table in series.ordered))
         pairs = [(label, self.reference) for label in sorted(labels, key=natural) if label != self.reference]
-        pairs += self.suite.contrasts if self.suite else []
+        pairs += [(first, second) for first, second in self.suite.contrasts] if self.suite else []  # may be lists
         pairs = self._possible(dict.fromkeys(pairs), series.ordered[0], series.ordered[-1])
         found = []
         for first, second in pairs:

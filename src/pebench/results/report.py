@@ -37,6 +37,7 @@ from pebench.results.origin import command, provenance, series_warnings, warning
 from pebench.results.page import Page, Series, shortened
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import REGIME_TEXT, Row, Table
+from pebench.tasks import ROUNDING
 from pebench.words import counted
 
 CONTROLS = {
@@ -70,8 +71,9 @@ OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
 MANY_SEEDS = 30
 """From as many on resampled intervals hold about as often as they say."""
 CHANGES = (
-    "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower or "
-    "wider where a paired t-test of the change says so, Holm-corrected over the changes that are declared."
+    "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower, "
+    "wider or turned (its sign is another) where a paired t-test of the change says so, Holm-corrected over the "
+    "changes that are declared."
 )
 TIED = "Equal scores, of which that of the lowest value counts"
 CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"
@@ -290,9 +292,11 @@ def _narrow(table: Table, metric: str) -> str:
     tied, close = [], []
     for row in table.rows:
         lead, tested = _lead(row, table), row.known(lambda record: record.metrics.get(metric))
-        if lead == 0:
+        if lead is None or row.label in table.outdated:
+            continue
+        if lead <= ROUNDING:
             tied.append(row.label)
-        elif lead is not None and len(tested) > 1 and lead < statistics.stdev(tested):
+        elif len(tested) > 1 and lead < statistics.stdev(tested):
             close.append(row.label)
     told = ((TIED, tied), (CLOSE, close))
     return "".join(f" {text}: {', '.join(labels)}." for text, labels in told if labels)
@@ -430,8 +434,11 @@ def _absences(page: Page) -> str:
 
 def complete(page: Page) -> str:
     """That nothing failed or is missing; empty where something is."""
-    count = sum(len(table.every) for table in page.tables)
-    return "" if page.absent else f"None: every run finished ({count:,})."
+    every = [record for table in page.tables for record in table.every]
+    finished = sum(record.ok for record in every)
+    diverged = f", but for {counted(len(every) - finished, 'run')} that selected and diverged"
+    told = f"None: every run finished{diverged * (finished < len(every))} ({finished:,})."
+    return "" if page.absent else told
 
 
 def limits(page: Page) -> list[str]:

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+DIGITS = 5
+"""Of scores that rank: metrics in single precision that are equal but for rounding are a tie."""
+
 CHUNK = 400_000
 """Drawn runs that are held in memory at a time."""
 
@@ -84,7 +87,7 @@ def figures(
     together, weights = np.concatenate(scores, axis=1), np.concatenate(counts, axis=1)
     iqm = np.stack([_weighted_iqm(row, weights) for row in together], axis=1)
     means = [weight @ values.T / values.shape[1] for values, weight in zip(scores, counts, strict=True)]
-    rank = np.mean([rankdata(-np.round(mean, 9), axis=1) for mean in means], axis=0)  # equal but for rounding: a tie
+    rank = np.mean([rankdata(-np.round(mean, DIGITS), axis=1) for mean in means], axis=0)
     improvement = np.full_like(iqm, 0.5)
     if reference is not None:
         parts = [_improvement(v, v[reference], weight) for v, weight in zip(scores, counts, strict=True)]

@@ -6,6 +6,7 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import TypeVar
 
+from pebench.tasks import ROUNDING
 from pebench.words import counted
 
 Place = TypeVar("Place", bound=float)
@@ -120,8 +121,8 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if len(differences) < 2:
         return None
     mean, error = fmean(differences), _standard_error(differences)
-    if error <= 1e-9 * max(1.0, abs(mean)):  # equal but for rounding
-        return 0.0 if abs(mean) > 1e-9 and len(differences) >= MIN_PAIRS else 1.0
+    if error <= ROUNDING * max(1.0, abs(mean)):
+        return 0.0 if abs(mean) > ROUNDING and len(differences) >= MIN_PAIRS else 1.0
     return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
 
 
@@ -148,8 +149,8 @@ def p_values_without_each(values: Mapping[int, float], reference: Mapping[int, f
     away = differences - mean
     means, squares = mean - away / n, (away**2).sum() - away**2 * (n + 1) / n  # of the others, about their own mean
     errors = np.sqrt(np.maximum(squares, 0.0) / (n - 1) / n)
-    known = errors > 1e-9 * np.maximum(1.0, abs(means))  # else equal but for rounding
-    p = np.where((abs(means) > 1e-9) & (n >= MIN_PAIRS), 0.0, 1.0)
+    known = errors > ROUNDING * np.maximum(1.0, abs(means))  # else equal but for rounding
+    p = np.where((abs(means) > ROUNDING) & (n >= MIN_PAIRS), 0.0, 1.0)
     p[known] = 2 * stdtr(n - 1, -abs(means[known]) / errors[known])
     return dict(zip(seeds, p.tolist(), strict=True))
 
@@ -182,7 +183,7 @@ def equivalence(difference: Difference, margin: float) -> float | None:
         return None
     error = difference.half_width / _t_quantile(difference.n - 1)
     distance = abs(difference.mean) - margin
-    if error <= 1e-9 * max(1.0, abs(difference.mean)):  # equal but for rounding
+    if error <= ROUNDING * max(1.0, abs(difference.mean)):
         return 0.0 if distance < 0 else 1.0
     return float(stdtr(difference.n - 1, distance / error))
 

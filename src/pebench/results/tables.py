@@ -209,6 +209,18 @@ class Table:
         found = [record.environment for record in self.origins if record.config.stage == "test"]
         return len({(environment.get("device"), environment.get("threads")) for environment in found}) < 2
 
+    @cached_property
+    def outdated(self) -> dict[str, dict[str, Any]]:
+        """Of rows tested with other values than their selecting runs choose by now, those values."""
+        found = {}
+        for row in self.rows:
+            trials = [trial for trial in self.trials if trial.label == row.label]
+            done = all(trial.score is not None or any(r.diverged for r in trial.records) for trial in trials)
+            best = _best(trials) if done else None
+            if best and best.values != row.config.selected_values:
+                found[row.label] = dict(best.values)
+        return found
+
     @property
     def timings_compare(self) -> bool:
         """Whether throughput and memory tell of the rows, not of what ran where."""
@@ -219,11 +231,16 @@ class Table:
         """Of rows called different, how many seeds there are without any one of which they would not be."""
         values = next((row.values for row in self.rows if row.label == self.reference), {})
         called = {row.label for row in self.rows if row.p_adjusted is not None and row.p_adjusted < ALPHA}
-        found = {row.label: row.difference for row in self.rows if row.difference and row.difference.n > 2}
+        found = {row.label: row.difference for row in self.rows if row.difference}
         counts = dict.fromkeys((label for label in called & found.keys() if found[label].n >= ENOUGH), 0)
         if not counts:
             return {}
-        without = {row.label: p_values_without_each(row.values, values) for row in self.rows if row.label in found}
+        without: dict[str, dict[int, float]] = {label: {} for label in found}  # of two seeds none can be left out
+        without |= {
+            row.label: p_values_without_each(row.values, values)
+            for row in self.rows
+            if row.label in found and found[row.label].n > 2
+        }
         for seed in {seed for p_values in without.values() for seed in p_values}:
             p_values = [without[label].get(seed, found[label].p_value) for label in found]
             for label, p in zip(found, holm(p_values, self.declared - 1), strict=True):
@@ -376,12 +393,15 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     for record in records:
         values = record.config.selected_values
         found.setdefault((record.config.label, json.dumps(values)), []).append(record)
-    trials, seeds = [], {record.config.seed for runs in found.values() for record in runs}
+    seeds: dict[str, set[int]] = {}
+    for (name, _), runs in found.items():
+        seeds.setdefault(name, set()).update(record.config.seed for record in runs)
+    trials = []
     for (name, text), runs in found.items():
         metric = find_task(runs[0].config.task).monitored(runs[0].config.train.monitor)[0]
         scores = [record.metrics.get(metric) if record.ok else None for record in runs]
         known = [score for score in scores if score is not None]
-        mean = fmean(known) if len(known) == len(seeds) else None
+        mean = fmean(known) if len(known) == len(seeds[name]) else None
         trials.append(Trial(name, json.loads(text), tuple(runs), mean))
     return tuple(sorted(trials, key=lambda trial: (natural(trial.label), [*map(sort_key, trial.values.values())])))
 
@@ -410,22 +430,31 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
     by_value: dict[str, list[Record]] = {}
     for record in records:
         by_value.setdefault(json.dumps(record.config.selected_values), []).append(record)
-    best: str | None = next(iter(by_value))
+    best = next(iter(by_value))
     if len(by_value) > 1:
-        sign = {"min": 1, "max": -1}[find_task(config.task).monitored(config.train.monitor)[1]]
-        scores = {json.dumps(trial.values): sign * trial.score for trial in trials if trial.score is not None}
-        best = min(scores, key=scores.__getitem__, default=None)
-    if best not in by_value:
-        raise UserError(
-            f"{config.label} on {config.task} was tested with several values of {', '.join(config.selected)}, and no "
-            "selecting run here tells that one of them was chosen. Add those runs, or delete records of the others."
-        )
+        trial = _best([trial for trial in trials if json.dumps(trial.values) in by_value])
+        if trial is None:
+            raise UserError(
+                f"{config.label} on {config.task} was tested with several values of {', '.join(config.selected)}, and "
+                "the selecting runs here do not tell which of them was chosen. Add those that are missing, or delete "
+                "the records of all values but one."
+            )
+        best = json.dumps(trial.values)
     chosen = by_value.pop(best)
     for one, other in itertools.pairwise(chosen):  # by seed
         if one.config.seed == other.config.seed:
             where = f"{config.label} seed {one.config.seed} on {config.task}"
             raise UserError(f"two different records of {where}: delete one of them.")
     return tuple(chosen), list(itertools.chain(*by_value.values()))
+
+
+def _best(trials: Iterable[Trial]) -> Trial | None:
+    """The trial that validation likes best, of equal ones the first; ``None`` if none has a score."""
+    known = [(trial, trial.score) for trial in trials if trial.score is not None]
+    if not known:
+        return None
+    config = known[0][0].records[0].config
+    return known[find_task(config.task).best([score for _, score in known], config.train.monitor)][0]
 
 
 def _failure(record: Record, task: Task) -> str | None:

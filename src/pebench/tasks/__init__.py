@@ -9,9 +9,9 @@ from pebench.errors import UserError, unknown_name
 from pebench.registry import normal_options
 from pebench.settings import override, setting_names, typed
 from pebench.tasks import language, text, vision
-from pebench.tasks.base import Budget, Task
+from pebench.tasks.base import ROUNDING, Budget, Task
 
-__all__ = ["TASKS", "Budget", "Task", "configure", "default_tier", "find_task", "reconfigure"]
+__all__ = ["ROUNDING", "TASKS", "Budget", "Task", "configure", "default_tier", "find_task", "reconfigure"]
 
 TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
 

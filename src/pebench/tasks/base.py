@@ -1,12 +1,15 @@
 """What a task is, and its budgets by tier. No torch here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pebench import sources
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
+
+ROUNDING = 1e-6
+"""Metrics closer than this are equal but for rounding: they are computed, and recorded, in single precision."""
 
 EVERY_TENTH = "validation is every tenth training example (the 10th, the 20th, ...); test is the published test split"
 
@@ -71,6 +74,17 @@ class Task:
         if monitor == "loss":
             return "val/loss", "min"
         return f"val/{self.metric}", "max" if self.higher_is_better else "min"
+
+    def best(self, scores: Sequence[float], monitor: str) -> int:
+        """Which score is best; of those that are equal but for rounding, the first.
+
+        Args:
+            scores: Means over seeds of what is monitored, at least one.
+            monitor: As in `monitored`.
+        """
+        lower_is_better = self.monitored(monitor)[1] == "min"
+        losses = [score if lower_is_better else -score for score in scores]
+        return next(place for place, loss in enumerate(losses) if loss <= min(losses) + ROUNDING)
 
     @property
     def embedded(self) -> bool:
