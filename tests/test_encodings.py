@@ -15,7 +15,8 @@ from pebench.registry import encoding_cards, load_encoding
 
 NAMES = list(encoding_cards())
 COMPOSED = [
-    "randomized(of='learned')", "randomized(of='raster')", "shifted(of='alibi')", "raster(of='t5-bias')",
+    "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
+    "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
     "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
     "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
     "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",

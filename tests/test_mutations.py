@@ -63,7 +63,7 @@ BROKEN = [
     Mutant("rows alone", "rope_mixed", "state[:, :1] * rows + state[:, 1:] * columns", "state[:, :1] * (rows + columns)"),
     Mutant("columns alone", "alibi", "torch.linalg.vector_norm(offsets, dim=-1)", "offsets[..., -1].abs()"),
     Mutant("distance by row, then column", "kerple", ".norm(dim=-1)", ".mul(torch.tensor([1.0, 2.0])[: positions.shape[1]]).norm(dim=-1)"),
-    Mutant("column forgotten", "raster", "number * size + positions[:, axis : axis + 1]", "number * size + positions[:, :1] * (axis == 0)"),
+    Mutant("column forgotten", "raster", "number * spans[axis].clamp(min=size) + positions[:, axis : axis + 1]", "number * spans[axis].clamp(min=size) + positions[:, :1] * (axis == 0)"),
     Mutant("rows and columns share a table", "axial_learned", "positions.long() + starts", "positions.long()"),
     # shapes taken for what they are not
     Mutant("indexed by batch", "add", "torch.add(state.to(x.dtype), x", "torch.add(state.to(x.dtype)[: len(x), None], x"),

@@ -186,6 +186,14 @@ def test_impossible_options_are_refused(name, extent, settings, message):
 
 
 @pytest.mark.parametrize("name", ["fire", "dynamic-bias", "log-cpb"])
+@pytest.mark.parametrize("extent", [(16,), (16, 16)])
+def test_networks_begin_with_biases_that_differ_by_distance(name, extent):
+    """Of cells that lie in one direction; a norm may take the length of an offset away."""
+    bias = attend(fresh(name, extent), [(float(p),) * len(extent) for p in range(0, 16, 3)]).bias
+    assert (bias[:, 0, 1:].std(dim=-1) > 1e-3).all()
+
+
+@pytest.mark.parametrize("name", ["fire", "dynamic-bias", "log-cpb"])
 def test_networks_begin_at_the_scale_of_logits(name):
     """A bias that is far from 1 would drown q·k, or be drowned, at first."""
     encoding = fresh(name, (16, 16), width=128, heads=64)

@@ -218,6 +218,15 @@ def test_t5_puts_offsets_into_the_papers_buckets(causal):
     assert encoding.bucket(torch.tensor(offsets, dtype=torch.float32)).tolist() == expected
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_t5_has_no_bucket_of_its_own_for_fractions(causal):
+    """As of positions that are interpolated: a bucket that no whole offset reaches is never trained."""
+    encoding = build_encoding("t5-bias", EncodingSpec(32, 4, 2, LINE, causal))
+    halves = encoding.bucket(torch.arange(-80, 81) / 2).tolist()
+    assert halves == encoding.bucket((torch.arange(-80, 81) / 2).round()).tolist()
+    assert set(halves) <= set(encoding.bucket(torch.arange(-700.0, 701)).tolist())
+
+
 @everywhere
 @both_ways
 def test_t5_reads_its_tables_axis_by_axis(extent, causal):

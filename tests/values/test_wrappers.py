@@ -124,6 +124,20 @@ def test_a_stack_counts_both_and_is_what_both_are():
     assert not fresh("stack", first="alibi", second="rope").mirror_blind
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "relative"),
+    [
+        ("rope", "alibi", True), ("rope", "p-rope", True), ("shaw", "deberta", True), ("rope", "shaw", False),
+        ("transformer-xl", "rope", False), ("rope", "stack(first='alibi', second='shaw')", False),
+        ("some-layers(of='rope', every=2)", "cope", False), ("rope", "lie-re", False),
+    ],
+)  # fmt: skip
+def test_a_stack_is_not_relative_where_a_bias_reads_turned_queries(first, second, relative):
+    """The bias of an offset times a query that tells where it is."""
+    spec = EncodingSpec(24, 2, 2, (9,), causal=True)
+    assert build_encoding("stack", spec, {"first": first, "second": second}).relative == relative
+
+
 @pytest.mark.parametrize("of", ["alibi", "rope", "deberta", "concat-qk"])
 @pytest.mark.parametrize(
     ("every", "but", "acting"), [(2, False, {1, 3}), (4, True, {0, 1, 2}), (1, False, {0, 1, 2, 3}), (3, False, {2})]
@@ -256,7 +270,8 @@ def test_a_trunk_with_random_places_is_one_with_these_positions():
 )
 def test_inside_a_longer_range_tables_are_longer(of, table, rows):
     assert len(getattr(fresh("randomized", of=of).inner, table)) == rows
-    assert len(getattr(fresh("shifted", of=of, most=27).inner, table)) == rows
+    if of != "deberta":  # whose table is of offsets, which a shift does not make larger
+        assert len(getattr(fresh("shifted", of=of, most=27).inner, table)) == rows
     assert fresh("randomized", of="swin-bias").inner.table.shape == (2, 71, 2)
 
 
@@ -277,6 +292,18 @@ def test_shifted_moves_all_tokens_alike_in_training(most, top):
     positions = grid_positions((3, 5))
     assert encoding.eval().place(positions) is positions
     assert encoding.inner.spec.extent == (3 + top[0], 5 + top[1])
+
+
+def test_shifted_tells_encodings_of_offsets_the_trained_extent():
+    """Offsets are no larger than without a shift: tables of them, and lengths from which on they change, stay."""
+    assert fresh("shifted", of="swin-bias").inner.table.shape == fresh("swin-bias").table.shape
+    longer = [(float(p),) for p in range(18)]
+    seen, alone = (
+        attend(encode(name, longer, (9,), **options), longer)
+        for name, options in (("shifted", {"of": "ntk-rope"}), ("ntk-rope", {}))
+    )
+    assert torch.equal(seen.logits, alone.logits)
+    assert fresh("shifted", of="learned").inner.table.shape == (18, 24)
 
 
 def test_a_trunk_with_a_relative_encoding_does_not_notice_a_shift():
@@ -339,8 +366,17 @@ def test_raster_counts_cells_row_by_row():
     assert_rows(told[0], [wave((12 * r + c,), 24) for r, c in GRID_CELLS])
     turning = encode("raster", GRID, (9, 12), of="rope")
     seen = attend(turning, GRID)
-    seen.check(by_angle(seen, rope_angles([(12 * r + c,) for r, c in GRID])), 1e-4)
+    seen.check(by_angle(seen, rope_angles([(41 * r + c,) for r, c in GRID])), 1e-4)  # as wide as they are
     assert encode("raster", TEXT, of="alibi").numbers(torch.tensor(TEXT)).tolist() == [list(p) for p in TEXT]
+
+
+@pytest.mark.parametrize("extent", [(9, 12), (12, 12), (4, 16), (30, 40)])
+def test_no_two_cells_of_a_larger_image_share_a_number(extent):
+    encoding, cells = fresh("raster", (8, 8)), grid_positions(extent)
+    assert encoding.numbers(cells).unique().numel() == len(cells)
+    moved_by = encoding.numbers(cells + 3) - encoding.numbers(cells)
+    assert moved_by.unique().numel() == 1
+    assert encoding.numbers(grid_positions((5, 6))).tolist() == [[8 * r + c] for r in range(5) for c in range(6)]
 
 
 def test_raster_of_learned_is_learned():
@@ -423,6 +459,7 @@ def test_rotation_by_hand_and_by_rule_agree():
             ("interpolated", (9,), {"of": of}, "does not look for neighbours, got")
             for of in ("cpe", "raster(of='cpe')", "stack(first='add', second='cpe')")
         ],
+        ("randomized", (9,), {"of": "cpe"}, "does not look for neighbours, got"),
         *[
             ("raster", (9, 9), {"of": of}, "can be inside it")
             for of in ("randomized", "shifted(of='rope')", "stack(first='shifted', second='rope')")

@@ -9,6 +9,15 @@ from pebench.layers import Linear
 from pebench.registry import register
 
 
+class _Offsets(Linear):
+    """The first layer, whose shift is not zero: what the norm behind it leaves of an offset w x is its direction."""
+
+    def reset_parameters(self) -> None:
+        """Draw the weight as any layer's, and the shift from U(-1, 1) / sqrt(in_features)."""
+        super().reset_parameters()
+        nn.init.uniform_(self.bias, -(self.in_features**-0.5), self.in_features**-0.5)
+
+
 @register("dynamic-bias")
 class DynamicBiasEncoding(PositionalEncoding):
     """Dynamic position bias (DPB): a network of the offset between two tokens, shared by all layers.
@@ -32,6 +41,8 @@ class DynamicBiasEncoding(PositionalEncoding):
         1. One network for all layers; the paper's layers have their own.
         2. The layers are those of the text; the authors' code has one more, of width D/16, and takes the query's
            position minus the key's.
+        3. The first layer's shift is drawn, as PyTorch does by default; the authors set it to zero. The norm behind it
+           then takes out how long an offset is, so that at first the network knows its direction alone.
 
     Example:
         >>> import torch
@@ -55,7 +66,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         if not width:
             raise ValueError(f"encoding 'dynamic-bias' needs a d_model of 4 or more, got {spec.d_model}")
         self.network = nn.Sequential(
-            Linear(spec.num_axes, width),
+            _Offsets(spec.num_axes, width),
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, width, gain=math.sqrt(2))),
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, spec.num_heads)),
         )

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.wrapper import Wrapper, leaves, overrides
+from pebench.encodings.wrapper import Wrapper
 from pebench.registry import register
 
 
@@ -47,9 +47,7 @@ class InterpolatedEncoding(Wrapper):
             raise ValueError(f"encoding 'interpolated' needs one without a table of positions, got {of!r}")
         if self.contextual:
             raise ValueError(f"encoding 'interpolated' needs one that asks for positions, got {of!r}")
-        # what tells the residual stream differences alone must find other tokens by them
-        if any(part.relative and overrides(part, "residual") for part in leaves(self.inner)):
-            raise ValueError(f"encoding 'interpolated' needs one that does not look for neighbours, got {of!r}")
+        self.refuse_neighbours()
 
     def squeezed(self, positions: Tensor) -> Tensor:
         """The positions within the trained range: (L, P)."""

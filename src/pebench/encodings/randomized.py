@@ -25,8 +25,8 @@ class RandomizedEncoding(RandomWrapper):
         As the other encoding's.
 
     Raises:
-        ValueError: If ``times`` is below 1, or the other encoding counts tokens by itself; for positions that are
-            negative, fractional or beyond the range.
+        ValueError: If ``times`` is below 1, or the other encoding counts tokens by itself or mixes neighbours, of which
+            there are few at random places; for positions that are negative, fractional or beyond the range.
 
     Source:
         Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843.
@@ -53,7 +53,8 @@ class RandomizedEncoding(RandomWrapper):
         super().__init__(spec, of, replace(spec, extent=tuple(times * n for n in spec.extent)))
         if self.contextual:
             raise ValueError(f"encoding 'randomized' needs one that asks for positions, got {of!r}")
-        self.relative = self.blind
+        self.refuse_neighbours()
+        self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
         self._seen: tuple[Tensor | None, tuple[int, ...]] = (None, ())
         self._fixed: tuple[Tensor | None, Tensor | None] = (None, None)

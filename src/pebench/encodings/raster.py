@@ -14,7 +14,7 @@ from pebench.registry import register
 class RasterEncoding(Wrapper):
     """Another encoding that is told a patch's number in row-major order, one axis instead of two.
 
-    On text nothing changes.
+    Rows are as far apart as in training, or, in a wider image, as it is wide. On text nothing changes.
 
     Args:
         spec: The model.
@@ -46,10 +46,11 @@ class RasterEncoding(Wrapper):
         self.isotropic = self.inner.isotropic and (spec.num_axes == 1 or self.blind)
 
     def numbers(self, positions: Tensor) -> Tensor:
-        """The cells' numbers: (L, 1)."""
+        """The cells' numbers, of which no two cells share one: (L, 1)."""
         number = torch.zeros_like(positions[:, :1])
+        spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
         for axis, size in enumerate(self.spec.extent):
-            number = number * size + positions[:, axis : axis + 1]
+            number = number * spans[axis].clamp(min=size) + positions[:, axis : axis + 1]
         return number
 
     def prepare(self, positions: Tensor) -> object:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.wrapper import RandomWrapper
 from pebench.registry import register
 
@@ -46,7 +46,8 @@ class ShiftedEncoding(RandomWrapper):
             raise ValueError(f"most of encoding 'shifted' must be 0 or more, got {most}")
         self_most = tuple(n if most is None else most for n in spec.extent)
         longer = tuple(n + m for n, m in zip(spec.extent, self_most, strict=True))
-        super().__init__(spec, of, replace(spec, extent=longer))
+        relative = build_encoding(of, spec).relative  # offsets are no larger than without a shift
+        super().__init__(spec, of, spec if relative else replace(spec, extent=longer))
         self.most = self_most
 
     def place(self, positions: Tensor) -> Tensor:

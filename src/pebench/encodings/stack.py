@@ -1,5 +1,6 @@
 """Stack: two encodings at once."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -49,6 +50,7 @@ class StackedEncoding(PositionalEncoding):
         self._refuse_width(first, second)
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
+        self.relative = self.relative and self._ignores_a_shift()
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
@@ -72,6 +74,25 @@ class StackedEncoding(PositionalEncoding):
                 f"encoding 'stack' cannot have {first!r} with {second!r}: "
                 "one widens queries and keys that the other reads"
             )
+
+    def _ignores_a_shift(self) -> bool:
+        """Whether logits do: not those of a bias that reads queries after the other one has turned them."""
+        tried, draw = copy.deepcopy(self), torch.Generator().manual_seed(0)
+        cells, width = grid_positions(self.spec.extent)[:2], self.first.model_width // self.spec.num_heads
+        logits = []
+        with torch.no_grad():
+            for parameter in tried.parameters():  # of which some start at zero
+                parameter.normal_(generator=draw)
+            content = torch.randn(2, 1, self.spec.num_heads, len(cells), width, generator=draw)
+            x = torch.randn(1, len(cells), self.model_width, generator=draw)
+            for positions in (cells, cells + 1):
+                state = tried(tried.prepare(tried.place(positions)))
+                for layer in range(self.spec.num_layers):
+                    q, k = tried.query_key(content[0], content[1], x, state, layer)
+                    bias = tried.bias(q, k, x, state, layer)
+                    logits.append(q @ k.transpose(2, 3) + (0 if bias is None else bias))
+        half = len(logits) // 2
+        return torch.allclose(torch.cat(logits[:half]), torch.cat(logits[half:]), atol=1e-3)
 
     @property
     def content_width(self) -> int:

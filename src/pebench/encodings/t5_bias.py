@@ -64,11 +64,12 @@ class T5BiasEncoding(PositionalEncoding):
         nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
 
     def bucket(self, offset: Tensor) -> Tensor:
-        """The bucket of each offset, which is the key's position minus the query's."""
+        """The bucket of each offset, rounded, which is the key's position minus the query's."""
+        offset = offset.round()  # half a token is before or after, and no bucket is for that
         distance = offset.abs() if self.both else (-offset).clamp(min=0)
         ratio = (distance / self.exact).clamp(min=1).log() / math.log(self.max_distance / self.exact)
         far = (self.exact + (ratio * self.exact + 1e-6).floor()).clamp(max=2 * self.exact - 1)
-        bucket = torch.where(distance < self.exact, distance.floor(), far).long()
+        bucket = torch.where(distance < self.exact, distance, far).long()
         return bucket + 2 * self.exact * (offset > 0) if self.both else bucket
 
     def prepare(self, positions: Tensor) -> Tensor:

@@ -83,6 +83,18 @@ class Wrapper(PositionalEncoding):
                     f"got {part.name!r}"
                 )
 
+    def refuse_neighbours(self) -> None:
+        """Refuse an encoding that mixes neighbouring tokens, or one made of such.
+
+        Raises:
+            ValueError: If it does.
+        """
+        for part in leaves(self.inner):
+            if part.relative and overrides(part, "residual"):  # it finds other tokens by differences alone
+                raise ValueError(
+                    f"encoding {self.name!r} needs one that does not look for neighbours, got {part.name!r}"
+                )
+
 
 def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
     """The encodings that an encoding is made of: itself, if it wraps no others."""

@@ -15,7 +15,8 @@ class XposEncoding(RotaryEncoding):
     """Rotary embedding with a decay of each pair: its share of a logit is weighed by zeta^(distance / scale_base).
 
     zeta = (2i/K + 0.4) / 1.4 for pair i. The decay is split between the query, which shrinks with its position, and the
-    key, which grows; it only makes sense towards the past.
+    key, which grows; it only makes sense towards the past. In a text of more than 140 times ``scale_base`` tokens they
+    leave the range of 32-bit numbers.
 
     Args:
         spec: The model; ``head_dim`` must be even.

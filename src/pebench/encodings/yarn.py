@@ -15,8 +15,9 @@ class YarnEncoding(NtkRotaryEncoding):
     """Rotary embedding that interpolates by parts (YaRN), in a text s times the trained length.
 
     Pairs that turn less than once over the trained length are slowed down by s; those that turn more
-    than 32 times are left; between, the share of each falls linearly with the pair's number. Queries
-    and keys grow by 0.1 ln s + 1. Up to the trained length s is 1, and this is ``rope``.
+    than 32 times are left; between, the share of each falls linearly with the pair's number. The fastest
+    pair is always left, even on an axis of six positions or fewer, over which it turns less than once.
+    Queries and keys grow by 0.1 ln s + 1. Up to the trained length s is 1, and this is ``rope``.
 
     Args:
         spec: The model; ``head_dim`` must be a multiple of 2P.
