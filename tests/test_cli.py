@@ -380,7 +380,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([], "required: VERB"),
         (["runn"], "invalid choice: 'runn'"),
         (["run"], "--task NAME or --suite NAME"),
-        (["run", "--task", "vit-digits", "--config", "record.json"], "or --config FILE"),
+        (["run", "--task", "vit-digits", "--config", "record.json"], "it does not go with --task."),
         (["run", "--task", "vit-digits", "--suite", "core"], "unknown task of suite core 'vit-digits'. Did you mean"),
         ([*SMOKE, "--seeds", "0"], "--seeds must be at least 1"),
         ([*SMOKE, "--seeds", "two"], "invalid int value: 'two'"),

@@ -484,10 +484,10 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
     path, out = collected(records, tmp_path / "all.jsonl"), tmp_path / "runs"
     answer = ask("merge", path, "--out", out)
     assert answer.code == 0
-    assert answer.text == f"3 runs laid out in {out}, where pebench run --out goes on from them\n"
+    assert answer.text == f"3 runs laid out in {out}. From there goes on: pebench run --out {out}\n"
     assert read_records(out) == read_records(path)
     assert states([record.config for record in (*records, run("none", 0))], out) == ["done", "failed", "done", "to do"]
-    assert ask("merge", path, "--out", out).text.startswith("0 runs laid out")
+    assert ask("merge", path, "--out", out).text.startswith(f"0 runs laid out in {out}, 3 more there already. From")
 
 
 def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path, ask: Ask) -> None:
@@ -502,6 +502,16 @@ def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path,
     path = collected([*trials, *tested, run("rope", 0)], tmp_path / "all.jsonl")
     answer = ask("merge", path, "--out", tmp_path / "runs", "--suite", tmp_path / "mine.py")
     assert answer.text.startswith("4 runs laid out")
+    answer = ask(
+        "merge",
+        collected([run("rope", 0)], tmp_path / "other.jsonl"),
+        "--out",
+        tmp_path / "none",
+        "--suite",
+        tmp_path / "mine.py",
+    )
+    assert (answer.code, (tmp_path / "none").exists()) == (2, False)
+    assert "none of these runs is one of the suite" in answer.error
     found = read_records(tmp_path / "runs")
     assert {(r.config.stage, r.config.train.learning_rate, r.config.seed) for r in found} == {
         ("test", 1e-2, 0), ("test", 1e-2, 1), ("select", 1e-2, 1_000_000), ("select", 1e-3, 1_000_000),

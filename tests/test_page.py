@@ -230,6 +230,17 @@ def test_differences_that_hang_on_single_seeds_are_told(values: list[float], see
     assert told == [("concat", str(seeds))] * bool(seeds)
 
 
+def test_a_run_that_failed_early_says_nothing_of_machine_and_code() -> None:
+    """It has no environment."""
+    here = {"device": "cpu: A", "threads": 1, "commit": "one", "versions": {"torch": "2"}}
+    records = [replace(r, environment=here) for r in runs(2)]
+    assert "Rows were not measured" not in markdown(page([*records, run("vit-digits", "none", 0, None)], None))
+    other = replace(run("vit-digits", "none", 0, 0.5), environment=here | {"device": "cpu: B", "commit": "two"})
+    text = markdown(page([*records, other], None))
+    assert "Rows were not measured on the same device" in text
+    assert "Rows were not measured with the same code" in text
+
+
 def test_rows_of_two_seeds_count_where_a_seed_is_left_out() -> None:
     """Holm's family is that of the verdict: with two comparisons p = 0.02 to 0.03 without a seed is not enough."""
     values = {"add": [0.5] * 5, "concat": [0.502, 0.505, 0.51, 0.507, 0.503], "rope": [0.9, 0.1]}

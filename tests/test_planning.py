@@ -589,6 +589,13 @@ def test_other_steps_are_scaled(tmp_path: Path) -> None:
     assert (found.seconds, found.unknown) == (pytest.approx(10 + 30), 0)
 
 
+def test_starting_and_testing_are_not_scaled(tmp_path: Path) -> None:
+    """Of 10 s four steps of 8 images took 2, at 16 images a second."""
+    found = took(10.0, tmp_path, train_max_steps=4, train_batch_size=8)
+    write_record(replace(found, throughput=16.0), tmp_path)
+    assert estimate(to_come(train_max_steps=400, train_batch_size=8), tmp_path).seconds == pytest.approx(8 + 200)
+
+
 def test_a_new_encoding_takes_as_long_a_step_as_others_of_its_task(tmp_path: Path) -> None:
     took(10.0, tmp_path, "add")
     took(30.0, tmp_path, "rope")

@@ -417,8 +417,8 @@ def test_a_failure_has_the_name_of_the_encoding(hook: str, here: Workplace) -> N
     record = done(f"{module}:Rows", here.folder / "runs")
     assert not record.ok
     reason = (record.error or {})["reason"]
-    told = FAILURES[hook].replace("MINE", module) if "MINE" in FAILURES[hook] else re.escape(FAILURES[hook])
-    assert re.match(f"encoding '{module}:Rows' {told}", reason), reason
+    told = FAILURES[hook] if "MINE" in FAILURES[hook] else rf"\(MINE.py:21\) {re.escape(FAILURES[hook])}"
+    assert re.match(f"encoding '{module}:Rows' {told.replace('MINE', module)}", reason), reason
 
 
 def test_of_encodings_within_others_the_inner_one_is_named(here: Workplace) -> None:
@@ -500,7 +500,7 @@ def test_a_length_that_failed_is_checked_again() -> None:
 
     trunk = Transformer(Later(SPEC))
     for _ in range(2):
-        with pytest.raises(EncodingError, match="'Later' returned from embed"):
+        with pytest.raises(EncodingError, match=r"'Later' \(test_plugins.py:\d+\) returned from embed"):
             trunk(torch.randn(1, 3, 8))
 
 

@@ -164,7 +164,7 @@ def test_a_damaged_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     write_jsonl(many(), path)
     path.write_text(path.read_text(encoding="utf-8")[:-20], encoding="utf-8")
-    with pytest.raises(UserError, match=r"all\.jsonl is not a record"):
+    with pytest.raises(UserError, match=r"all\.jsonl, line 8, is not a record"):
         read_records(path)
 
 

@@ -499,6 +499,11 @@ def test_an_overview_never_mixes_regimes_or_selections(changes: dict[str, Any]) 
     assert tables in markdown([*usual, *other])
 
 
+def test_an_overview_of_one_task_is_its_tables() -> None:
+    assert "| add        |" in overview(results())
+    assert "| rope       |" in overview(results())
+
+
 def test_a_value_that_lacks_a_seed_has_no_score() -> None:
     records = tuned(selection_seeds=2, encodings=["add"])
     lost = next(r for r in records if r.config.stage == "select" and r.config.train.learning_rate == 1e-4)

@@ -74,7 +74,7 @@ def test_what_is_broken_is_named(mine, capsys):
     assert "broken  order " in text
     assert "expected outputs that notice that tokens are moved" in text
     assert "got      a difference of " in text
-    assert "properties are broken." in text
+    assert "\nBroken properties: " in text
 
 
 def test_an_encoding_that_cannot_be_made_is_broken_and_no_crash(mine, capsys):

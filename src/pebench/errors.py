@@ -32,8 +32,9 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
         name: What was given.
         known: The valid names.
     """
-    names = sorted(known)
+    names = sorted(set(known))
     lower = {known.lower(): known for known in reversed(names)}
-    near = [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.4)]
+    near = [other for other in names if "." in other and other.partition(".")[2] == name.partition(".")[2]]
+    near = near or [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.4)]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")

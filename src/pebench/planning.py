@@ -138,22 +138,23 @@ class Estimate:
 def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
     """What the runs of a plan will take, going by a few records under `out`.
 
-    A run takes as long as earlier ones of its kind, whatever their seed; else as long a step as those of
-    its task with the same model and data.
+    A run takes as long as earlier ones of its kind, whatever their seed; else as long to start and to test, and as
+    long a step, as those of its task with the same model and data.
     """
     durations: dict[tuple[Any, ...], list[float]] = {}
+    paces: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
     sizes = []
     for folder, record in _sample(plan, out):
         config, seconds = record.config, record.duration_s or 0.0
         sizes.append(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
-        for similar, value in ((_same(config), seconds), (_like(config), seconds / config.train.max_steps)):
-            durations.setdefault(similar, []).append(value)
+        durations.setdefault(_same(config), []).append(seconds)
+        paces.setdefault(_like(config), []).append(_pace(record, seconds))
     total, unknown, known = 0.0, 0, dict[str, float | None]()
     for config in plan:
         if config.kind not in known:
-            exact, steps = durations.get(_same(config)), durations.get(_like(config))
-            rate = fmean(steps) * config.train.max_steps if steps else None
-            known[config.kind] = fmean(exact) if exact else rate
+            exact, like = durations.get(_same(config)), paces.get(_like(config))
+            other = fmean(fixed + step * config.train.max_steps for fixed, step in like) if like else None
+            known[config.kind] = fmean(exact) if exact else other
         seconds_each = known[config.kind]
         total, unknown = total + (seconds_each or 0.0), unknown + (seconds_each is None)
     return Estimate(total, unknown, fmean(sizes) if sizes else None, len(sizes))
@@ -166,6 +167,15 @@ def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record
         for folder in itertools.islice(finished, SAMPLE):
             if (record := read_record(folder)) and record.ok:
                 yield folder, record
+
+
+def _pace(record: Record, seconds: float) -> tuple[float, float]:
+    """Seconds that a run took whatever its length, to start and to test, and those of each step."""
+    train = record.config.train
+    step = seconds / train.max_steps
+    if record.throughput:
+        step = min(step, train.batch_size / record.throughput)
+    return seconds - step * train.max_steps, step
 
 
 def _same(config: RunConfig) -> tuple[Any, ...]:

@@ -148,8 +148,10 @@ def read_config(path: Path) -> RunConfig:
         return reconfigure(values.get("config", values))
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    except (OSError, *DAMAGE) as error:
-        raise UserError(f"{path} holds no configuration of a run: {error}") from error
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    except DAMAGE as error:
+        raise UserError(f"{path} holds no configuration of a run ({type(error).__name__}: {error})") from error
 
 
 def find_record(config: RunConfig, out: Path) -> Record | None:
@@ -185,15 +187,21 @@ def read_records(source: Path) -> list[Record]:
     read = _Reader()
     with no_search_for_garbage():
         for path in _files(source):
+            line = 0
             try:
-                found += map(read, _texts(path))
+                for line, text in enumerate(_texts(path), start=1):  # noqa: B007
+                    if text.strip() or not path.endswith(".jsonl"):
+                        found.append(read(text))
             except DAMAGE as error:
+                lines = path.endswith(".jsonl")
                 raise UserError(
-                    f"{path} is not a record that this pebench can read ({error}). If a newer one made it, update; "
-                    "else delete it and run again."
+                    f"{path}{f', line {line},' * lines} is not a record that this pebench can read "
+                    f"({type(error).__name__}: {error}). If a newer one made it, update; else "
+                    f"{'get the file again, or leave out that line' if lines else 'delete it and run again'}."
                 ) from error
     if not found:
-        raise UserError(f"no records under {str(source)!r}. Make some: pebench run --suite quickstart --out {source}")
+        make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
+        raise UserError(f"no records {'in' if source.is_file() else 'under'} {str(source)!r}.{make}")
     return merge([found[::-1]])[0]  # of two records of a run the later counts
 
 
@@ -259,6 +267,7 @@ def _below(folder: str) -> Iterator[str]:
 
 
 def _texts(path: str) -> Iterable[bytes]:
+    """The records in a file, or its lines, which may be empty."""
     if path.endswith(".jsonl"):
         return _lines(path)
     file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # of very many, `open` would take twice as long
@@ -270,15 +279,17 @@ def _texts(path: str) -> Iterable[bytes]:
 
 def _lines(path: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
-        yield from filter(bytes.strip, file)
+        yield from file
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published.
 
     Raises:
-        UserError: If its folder does not exist.
+        UserError: If its folder does not exist, or it is one.
     """
+    if path.is_dir():
+        raise UserError(f"expected a file to write records to, but {str(path)!r} is a folder.")
     if not path.parent.is_dir():
         raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds

@@ -9,6 +9,12 @@ from typing import Any
 from pebench.config import RunConfig
 from pebench.errors import UNREADABLE, UserError, unknown_name
 
+EXAMPLES = {
+    "--select": "train.learning_rate=1e-3,2e-3,4e-3", "--vary": "model.num_layers=1,2,4",
+    "--executor-option": "slurm_partition=gpu",
+}  # fmt: skip
+"""By flag, of what it expects."""
+
 
 def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
     """``["train.max_steps=10"]`` as a mapping; the values are still text.
@@ -24,7 +30,8 @@ def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
     for item in assignments:
         name, equals, value = item.partition("=")
         if not equals:
-            raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} train.max_steps=100")
+            example = EXAMPLES.get(flag, "train.max_steps=100")
+            raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} {example}")
         settings[name.strip()] = value.strip()
     return settings
 

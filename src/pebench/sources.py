@@ -153,7 +153,8 @@ def check_available(source: Source, data_dir: Path | None) -> None:
         if not any(data_dir.glob(source.local.rstrip("/"))):
             raise UserError(
                 f"{source.title} is not in the local data folder: expected {data_dir / source.local}. "
-                "Put a copy there, or leave out --data-dir (and unset PEBENCH_DATA_DIR) to download it."
+                "Put a copy there, or leave out --data-dir (and unset PEBENCH_DATA_DIR)"
+                f"{' and --offline' if offline() else ''} to download it."
             )
     elif not downloaded(source) and not reachable(source.site):
         why = "the network is forbidden (--offline)" if offline() else "the network cannot be reached"

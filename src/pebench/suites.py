@@ -255,7 +255,7 @@ class Suite:
         """What is wrong with what varies between tables."""
         for name, values in self.vary.items():
             if name.startswith("encoding."):
-                yield f"{name} cannot vary; give each value a row of its own, in encodings."
+                yield f"{name} cannot vary; give each value a row of its own: --pe 'NAME(option=value)'."
             elif name in self.settings or name in self.select:
                 yield f"{name} cannot vary and be set or selected too."
             elif name == "model.d_ff" and self.regime != "width":

@@ -36,5 +36,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"pebench: error: {error}", file=sys.stderr)
+        what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
+        print(f"pebench: error: {what}", file=sys.stderr)
         return EXIT_USAGE

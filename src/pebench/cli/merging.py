@@ -44,6 +44,8 @@ def merge_command(options: argparse.Namespace) -> int:
         found = {record.config.key: record for record in records}
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
         records = [record for record in records if record.config.key in wanted]
+        if not records:
+            raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
     text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to %s"
     text += f", {failed} of them failed" if failed else ""
@@ -55,11 +57,12 @@ def merge_command(options: argparse.Namespace) -> int:
         new = [record for record in now if find_record(record.config, options.out) != record]
         for record in new:
             write_record(record, options.out)
-        old = len(records) - len(now)
+        old, kept = len(records) - len(now), len(now) - len(new)
         sys.stdout.write(
-            f"{counted(len(new), 'run')} laid out in {options.out}, where pebench run --out goes on from them"
+            f"{counted(len(new), 'run')} laid out in {options.out}"
+            + (f", {kept} more there already" if kept else "")
             + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
-            + "\n"
+            + (f". From there goes on: pebench run --out {options.out}\n" if now else "\n")
         )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0

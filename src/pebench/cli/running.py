@@ -101,9 +101,9 @@ def check_choice(options: argparse.Namespace) -> None:
     Raises:
         UserError: With what was expected.
     """
-    if bool(options.config) == bool(options.suite or options.task):
+    if not (options.config or options.suite or options.task):
         raise UserError("expected --task NAME or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
-    fixed = ("pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime")
+    fixed = ("task", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime")
     if options.config and (given := [name for name in fixed if getattr(options, name)]):
         flags = ", ".join("--" + name.replace("settings", "set").replace("_", "-") for name in given)
         raise UserError(f"--config does exactly the run of a file: it does not go with {flags}.")
@@ -111,6 +111,8 @@ def check_choice(options: argparse.Namespace) -> None:
         raise UserError("expected either --seeds N or --seed S, got both.")
     if options.seeds is not None and options.seeds < 1:
         raise UserError(f"--seeds must be at least 1, got {options.seeds}.")
+    if options.selection_seeds is not None and not (options.select or options.suite):
+        raise UserError("--selection-seeds is how many seeds select: it goes with --select, or with a suite that does.")
     if options.tier and options.tier not in TIERS:
         raise unknown_name("tier", options.tier, TIERS)
 
@@ -335,6 +337,8 @@ def list_states(runs: Sequence[RunConfig], found: Sequence[str]) -> None:
 
 def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     """Say what would run, what is there, and what the rest will take."""
+    find_executor(options.executor)
+    check_devices(plan.kinds, options)
     costs = check_costs(plan.kinds)
     selecting = plan.selecting()
     runs = [*selecting, *plan.testing(load(selecting, options.out))]

@@ -28,7 +28,7 @@ def verify_command(options: argparse.Namespace) -> int:
         facts = {"encoding": _title(options, subject), **card(subject)}
         width = max(map(len, facts))
         sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
-    sys.stdout.write("\n" + (f"{failed} properties are broken.\n" if failed else "Every property holds.\n"))
+    sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else "Every property holds.\n"))
     return EXIT_FAILED if failed else 0
 
 

@@ -34,6 +34,7 @@ from pebench.conformance.bench import (
     shuffled,
 )  # fmt: skip
 from pebench.encodings.base import EncodingSpec, grid_positions
+from pebench.encodings.checks import blame
 from pebench.layers import initialise
 from pebench.models import transformer
 from pebench.models.transformer import Masks, Transformer
@@ -113,7 +114,7 @@ def check(item: Property, bench: Bench) -> None:
         error.property, error.setting = item.name, bench.setting.name
         raise
     except Exception as error:
-        broken = BrokenError("no exception", f"{type(error).__name__}: {error}")
+        broken = BrokenError("no exception", blame(error))
         broken.property, broken.setting = item.name, bench.setting.name
         raise broken from error
 

@@ -1,5 +1,6 @@
 """Whose fault it is: an encoding that raises, or returns from a hook what it must not, by name."""
 
+import inspect
 import traceback
 from pathlib import Path
 from types import FrameType
@@ -99,7 +100,11 @@ class Checked:
             self._refuse(hook, "NaN", "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:
-        raise EncodingError(f"encoding {name_of(self.encoding)!r} returned from {hook} {got}, expected {expected}")
+        code = getattr(inspect.unwrap(getattr(type(self.encoding), hook)), "__code__", None)
+        where = f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else ""
+        raise EncodingError(
+            f"encoding {name_of(self.encoding)!r}{where} returned from {hook} {got}, expected {expected}"
+        )
 
 
 def _kind(told: Any) -> str:

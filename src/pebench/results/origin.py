@@ -125,7 +125,7 @@ def _code(record: Record) -> tuple[str | None, ...]:
 
 
 def _codes(records: Iterable[Record]) -> set[tuple[str | None, ...]]:
-    return {_code(record) for record in records}
+    return {_code(record) for record in records if record.environment}  # a run that failed early has none
 
 
 def _selecting(table: Table, label: str) -> Iterator[Record]:
@@ -145,7 +145,7 @@ def _mixed_code(records: Iterable[Record]) -> str:
     """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
     codes: dict[int, set[tuple[str | None, ...]]] = {}
     for record in records:
-        codes.setdefault(record.config.seed, set()).add(_code(record))
+        codes.setdefault(record.config.seed, set()).update(_codes([record]))
     if any(len(found) > 1 for found in codes.values()):
         return "Rows were not measured with the same code."
     return "Seeds were not all run with the same code; of each seed, all rows were."
@@ -195,7 +195,8 @@ def _mixed_origins(table: Table) -> Iterator[str]:
         yield "Rows were not measured on the same data."
     if any(len(tested[name]) > 1 for name in code):
         yield _mixed_code(table.records)
-    if any((other := _codes(_selecting(table, row.label))) and other != _codes(row.records) for row in table.rows):
+    codes = [(_codes(row.records), _codes(_selecting(table, row.label))) for row in table.rows]
+    if any(ours and other and ours != other for ours, other in codes):
         yield "The runs that selected settings were not all made with the code of those that are tested."
     if not table.one_machine:
         yield "Rows were not measured on the same device: throughput and memory do not compare."

@@ -169,7 +169,7 @@ def _along(series: Series, page: Page) -> Iterator[str]:
 
 def overview(page: Page) -> str:
     """The overviews alone, for a front page."""
-    groups = (group for group, _ in page.summaries)
+    groups = [group for group, _ in page.summaries] or [[table] for table in page.tables]
     return "\n".join(f"{_overview(group, page)}\n\nWhat to cite: `{sources(group).command}`.\n" for group in groups)
 
 

@@ -206,7 +206,8 @@ class Table:
     @cached_property
     def one_machine(self) -> bool:
         """Whether all tested runs had one kind of device and as many threads."""
-        found = [record.environment for record in self.origins if record.config.stage == "test"]
+        every = [record.environment for record in self.origins if record.config.stage == "test"]
+        found = [environment for environment in every if environment]  # a run that failed early has none
         return len({(environment.get("device"), environment.get("threads")) for environment in found}) < 2
 
     @cached_property
