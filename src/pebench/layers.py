@@ -36,16 +36,17 @@ class Linear(nn.Linear):
         in_features: Width of the input.
         out_features: Width of the output.
         gain: 1 keeps the scale, 0 starts the layer at zero.
+        shift: Largest bias at initialisation, for networks of few numbers: without one all their kinks lie at zero.
     """
 
-    def __init__(self, in_features: int, out_features: int, gain: float = 1.0) -> None:
-        self.gain = gain
+    def __init__(self, in_features: int, out_features: int, gain: float = 1.0, shift: float = 0.0) -> None:
+        self.gain, self.shift = gain, shift
         super().__init__(in_features, out_features)
 
     def reset_parameters(self) -> None:
-        """Draw the weight from N(0, gain² / in_features) and set the bias to zero."""
+        """Draw the weight from N(0, gain² / in_features), and the bias from U(-shift, shift)."""
         nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
-        nn.init.zeros_(self.bias)
+        nn.init.uniform_(self.bias, -self.shift, self.shift)
 
 
 class TokenEmbedding(nn.Module):

@@ -9,15 +9,6 @@ from pebench.layers import Linear
 from pebench.registry import register
 
 
-class _Offsets(Linear):
-    """The first layer, whose shift is not zero: what the norm behind it leaves of an offset w x is its direction."""
-
-    def reset_parameters(self) -> None:
-        """Draw the weight as any layer's, and the shift from U(-1, 1) / sqrt(in_features)."""
-        super().reset_parameters()
-        nn.init.uniform_(self.bias, -(self.in_features**-0.5), self.in_features**-0.5)
-
-
 @register("dynamic-bias")
 class DynamicBiasEncoding(PositionalEncoding):
     """Dynamic position bias (DPB): a network of the offset between two tokens, shared by all layers.
@@ -66,7 +57,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         if not width:
             raise ValueError(f"encoding 'dynamic-bias' needs a d_model of 4 or more, got {spec.d_model}")
         self.network = nn.Sequential(
-            _Offsets(spec.num_axes, width),
+            Linear(spec.num_axes, width, shift=spec.num_axes**-0.5),
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, width, gain=math.sqrt(2))),
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, spec.num_heads)),
         )

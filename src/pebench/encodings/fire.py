@@ -34,7 +34,9 @@ class FireEncoding(PositionalEncoding):
         section 4, https://arxiv.org/abs/2310.04418; shared layers as in its FIRE-S.
 
     Differs from the paper:
-        1. The paper is causal. Here a key after the query has a negative share, of psi(max(i, j, L)); on
+        1. Weights start at the scale of logits. The first layer's shift is drawn as in the paper's code, which is
+           PyTorch's default; the second's, which changes nothing, is zero.
+        2. The paper is causal. Here a key after the query has a negative share, of psi(max(i, j, L)); on
            grids the network is given one share per axis. On causal text it is the paper's.
 
     Example:
@@ -53,7 +55,7 @@ class FireEncoding(PositionalEncoding):
         check_positive(self.name, length=length, c=c)
         self.start = c, length
         self.c, self.multiplier = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(()))
-        self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2))
+        self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2), shift=spec.num_axes**-0.5)
         self.second = Linear(hidden, spec.num_heads)
         self.reset_parameters()
 
