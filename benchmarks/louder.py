@@ -45,4 +45,10 @@ SUITE = Suite(
         "of add (preserve_variance=True). Where a row's best rate is at the edge of its grid, the grid goes on for "
         "all rows."
     ),
+    remarks=(
+        "Those root mean squares hold for whole images. On training's crops, which have black edges, content starts at "
+        "1.15: the input at 1.52 with add, 1.08 with add (preserve_variance=True), 1.15 with rope and 1.11 with "
+        "concat, and multiplied 1.63 and 1.58. So of either pair rope is the louder one by 7 %, and concat by 3 or 4 "
+        "%. Found while this ran, before its rows were compared.",
+    ),
 )  # fmt: skip

@@ -33,5 +33,7 @@ SUITE = Suite(
     remarks=(
         "add-qk came into being, and into this, at 21:05, when its runs with 1,200 steps were known; what is expected "
         "of it was added then. The words on one rate came at 02:58 of the next day, before any run with 4,800 steps.",
+        "dynamic-bias and fire were run again with 1,200 steps on 2026-11-23, with another start (results/NOTES.md); "
+        "dynamic-bias solves the task since, and stays here as declared. Nothing had run with 4,800 steps.",
     ),
 )  # fmt: skip

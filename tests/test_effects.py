@@ -152,6 +152,18 @@ def test_an_encoding_of_ones_own_that_raises_is_told_by_its_line(tmp_path, monke
     assert "(broken_one.py:5): embed raised RuntimeError: no such thing" in capsys.readouterr().err
 
 
+def test_an_encoding_that_returns_no_numbers_is_not_called_one_that_tells_nothing(tmp_path, monkeypatch, capsys):
+    (tmp_path / "wrong_one.py").write_text(
+        "from pebench import PositionalEncoding\n"
+        "class Wrong(PositionalEncoding):\n"
+        "    def embed(self, x, state): return x * float('nan')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["plot-encoding", "wrong_one:Wrong"]) == 2
+    assert "'wrong_one:Wrong' (wrong_one.py:3) returned from embed NaN" in capsys.readouterr().err
+
+
 def test_a_picture_of_measured_effects_needs_no_torch():
     code = "import sys, pebench.results.figures.encoding; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

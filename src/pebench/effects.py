@@ -12,7 +12,6 @@ from torch import Tensor
 from pebench.encodings.base import PositionalEncoding, grid_positions
 from pebench.errors import UserError
 from pebench.layers import initialise
-from pebench.models.transformer import Transformer
 
 BATCH = 64
 """Sequences that an effect is averaged over where it takes random content to see it."""
@@ -82,7 +81,6 @@ def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effec
 
     Raises:
         UserError: If it tells nothing.
-        EncodingError: If that is because of what it returns from a hook.
     """
     encoding.eval()
     if seed is not None:
@@ -93,8 +91,6 @@ def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effec
             _redraw(encoding, seed)
             found = list(_effects(encoding, True))
     if not found:
-        with torch.no_grad():  # which says what is wrong, if something is
-            Transformer(encoding)(torch.zeros(1, encoding.spec.max_len, encoding.content_width))
         name = getattr(encoding, "name", type(encoding).__name__)
         raise UserError(f"encoding {name!r} tells nothing of position: there is nothing to draw.")
     return found

@@ -29,15 +29,19 @@ def plot_command(options: argparse.Namespace) -> int:
     if output.suffix.lower() not in SUFFIXES:
         raise UserError(f"--output must end in {', '.join(SUFFIXES)}, got {str(output)!r}.")
     import matplotlib
+    import torch
 
     from pebench.effects import effects
     from pebench.encodings.base import build_encoding
     from pebench.encodings.checks import blame
+    from pebench.models.transformer import Transformer
     from pebench.results.figures.encoding import draw
 
     try:
         spec = _spec(name, options)
         encoding = build_encoding(name, spec, chosen)
+        with torch.no_grad():  # which checks what hooks return
+            Transformer(encoding).eval()(torch.zeros(1, spec.max_len, encoding.content_width))
         found = effects(encoding, options.seed)
     except UserError:
         raise
