@@ -18,6 +18,7 @@ COMPOSED = [
     "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
     "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
     "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
+    "attention-scale(of='add-qk')", "attention-scale(of='shaw',factor=0.5)",
     "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
     "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",
     "stack(first='concat-wide',second='rope')", "stack(first='rope',second='tupe')",
@@ -77,7 +78,7 @@ def test_the_cards_are_those_of_the_papers():
         "alibi", "t5-bias", "kerple-log", "sandwich", "swin-bias", "log-cpb", "dynamic-bias", "shaw", "deberta",
         "transformer-xl",
     }  # fmt: skip
-    wrapped = {"interpolated", "some-heads", "some-layers"}  # each of rope, by default
+    wrapped = {"attention-scale", "interpolated", "some-heads", "some-layers"}  # each of rope, by default
     assert those("relative") == rotary | biases | wrapped | {"none", "cpe", "cope", "fox"}
     assert those("contextual") == {"cope", "fox"}
     assert those("isotropic") == {"none", "alibi", "kerple-log", "sandwich"}
@@ -98,9 +99,9 @@ def test_the_parameters_are_as_many_as_the_papers_say():
     counts = {name: sum(p.numel() for p in Subject(name).build(SETTINGS[0].spec).parameters()) for name in NAMES
               if Subject(name).serves(SETTINGS[0])}  # fmt: skip
     fixed = {
-        "add", "add-every-layer", "alibi", "concat", "concat-wide", "embed-scale", "hope", "interpolated", "multiply",
-        "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster", "rope", "sandwich", "shifted",
-        "some-heads", "some-layers", "stack", "xpos", "yarn",
+        "add", "add-every-layer", "alibi", "attention-scale", "concat", "concat-wide", "embed-scale", "hope",
+        "interpolated", "multiply", "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster",
+        "rope", "sandwich", "shifted", "some-heads", "some-layers", "stack", "xpos", "yarn",
     }  # fmt: skip
     assert {name: count for name, count in counts.items() if count} == {
         "add-proj": 32 * 32,

@@ -113,6 +113,7 @@ BROKEN = [
     Mutant("depends on the length", "xpos", "cos / decay, sin / decay", "cos * decay, sin * decay"),
     Mutant("scaled by the length", "lie_re", "torch.tensor(self.spec.extent, device=positions.device)", "(positions.amax(0) + 1)"),
     Mutant("as loud as without it", "embed_scale", " * self.factor", ""),
+    Mutant("as sharp as without it", "attention_scale", "q * self.factor, k", "q, k"),
     Mutant("squeezed below the trained length", "interpolated", "(extent / spans).clamp(max=1)", "(extent / spans)"),
     # declarations
     Mutant("declared relative", "add", "    def __init__", "    relative = True\n\n    def __init__"),

@@ -353,6 +353,35 @@ def test_embed_scale_multiplies_the_input_alone(positions, of):
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.parametrize("of", ["none", "add", "rope", "add-qk", "concat-qk", "alibi"])
+def test_attention_scale_multiplies_products_alone(of):
+    scaled = encode("attention-scale", TEXT_CELLS, of=of, factor=3.0)
+    usual = encode(of, TEXT_CELLS)
+    usual.load_state_dict(scaled.inner.state_dict())
+    seen, plain = (attend(encoding, TEXT_CELLS, 1) for encoding in (scaled, usual))
+    bias = 0 if plain.bias is None else plain.bias.double()
+    torch.testing.assert_close(seen.logits - bias, 3 * (plain.logits - bias), atol=1e-5, rtol=1e-5)
+    content = noise(2, 5, 24)
+    states = [state_of(encoding, TEXT_CELLS) for encoding in (scaled, usual)]
+    assert torch.equal(scaled.embed(content, states[0]), usual.embed(content, states[1]))
+
+
+def test_scaled_concatenation_is_the_scaled_sum_without_its_crossed_terms():
+    """(q + p)(k + r) / 2 - (q r + p k) / 2 = (q k + p r) / 2."""
+    scaled = encode("attention-scale", TEXT, of="concat-qk", factor=2**-0.5)
+    summed = encode("add-qk", TEXT)
+    summed.load_state_dict(scaled.inner.state_dict())
+    beside, together = attend(scaled, TEXT), attend(summed, TEXT)
+    queries, keys = ([times(numbers(w)[0], wave(p, 24)) for p in TEXT] for w in (summed.queries, summed.keys))
+
+    def rule(h, i, j):
+        p, r = share(queries[i], h, 2), share(keys[j], h, 2)
+        crossed = dot(together.q[h][i], r) + dot(p, together.k[h][j])
+        return together.logits[h, i, j].item() - crossed / 2 / math.sqrt(12)
+
+    beside.check(rule, 1e-4)
+
+
 def test_an_input_of_content_can_be_as_loud_as_that_of_add():
     content, cells = noise(500, 9, 24), grid_positions((9,))
     loud, add = (fresh(name, (9,), **options) for name, options in (("embed-scale", {"of": "rope"}), ("add", {})))
@@ -451,6 +480,7 @@ def test_rotation_by_hand_and_by_rule_agree():
         ("randomized", (9,), {"times": 0}, "must be 1 or more, got 0"),
         ("shifted", (9,), {"most": -1}, "must be 0 or more, got -1"),
         ("embed-scale", (9,), {"factor": 0.0}, "must be positive and finite, got 0.0"),
+        ("attention-scale", (9,), {"factor": -1.0}, "must be positive and finite, got -1.0"),
         *[
             ("interpolated", (9,), {"of": of}, "without a table of positions, got")
             for of in ("learned", "tupe", "swin-bias", "randomized", "raster(of='learned')")
