@@ -12,7 +12,7 @@ SUITE = Suite(
     seeds=3,
     tier="quick",
     declared="2026-11-21 16:27",
-    cost="405 runs, about an hour on 2 cores that did other work too, two at a time",
+    cost="414 runs, about an hour on 2 cores that did other work too, two at a time",
     shared_machine=True,
     expect=(
         "No run fails. At one learning rate and the embedded tasks' budgets the order of the rows is that of what tiny "
