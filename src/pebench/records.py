@@ -189,15 +189,13 @@ def read_records(source: Path) -> list[Record]:
         for path in _files(source):
             line = 0
             try:
-                for line, text in enumerate(_texts(path), start=1):  # noqa: B007
-                    if text.strip() or not path.endswith(".jsonl"):
-                        found.append(read(text))
+                for line, text in _texts(path):  # noqa: B007
+                    found.append(read(text))
             except DAMAGE as error:
-                lines = path.endswith(".jsonl")
                 raise UserError(
-                    f"{path}{f', line {line},' * lines} is not a record that this pebench can read "
+                    f"{path}{f', line {line},' if line else ''} is not a record that this pebench can read "
                     f"({type(error).__name__}: {error}). If a newer one made it, update; else "
-                    f"{'get the file again, or leave out that line' if lines else 'delete it and run again'}."
+                    f"{'get the file again, or leave out that line' if line else 'delete it and run again'}."
                 ) from error
     if not found:
         make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
@@ -266,20 +264,20 @@ def _below(folder: str) -> Iterator[str]:
                     yield entry.path
 
 
-def _texts(path: str) -> Iterable[bytes]:
-    """The records in a file, or its lines, which may be empty."""
+def _texts(path: str) -> Iterable[tuple[int, bytes]]:
+    """The records in a file, each with the number of its line; 0 for a run's own file, which is one record."""
     if path.endswith(".jsonl"):
         return _lines(path)
     file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # of very many, `open` would take twice as long
     try:
-        return [os.read(file, os.fstat(file).st_size)]
+        return [(0, os.read(file, os.fstat(file).st_size))]
     finally:
         os.close(file)
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def _lines(path: str) -> Iterator[tuple[int, bytes]]:
     with open(path, "rb") as file:
-        yield from file
+        yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
 
 
 def write_jsonl(records: list[Record], path: Path) -> None:

@@ -130,7 +130,7 @@ def _codes(records: Iterable[Record]) -> set[tuple[str | None, ...]]:
 
 def _selecting(table: Table, label: str) -> Iterator[Record]:
     """The records of what selected the settings of a row."""
-    return (record for trial in table.trials if trial.label == label for record in trial.records)
+    return (record for trial in table.trials_of(label) for record in trial.records)
 
 
 def series_warnings(*tables: Table) -> list[str]:

@@ -305,7 +305,7 @@ def _narrow(table: Table, metric: str) -> str:
 def _lead(row: Row, table: Table) -> float | None:
     """How far a row's chosen value was from the nearest other one, where two or more could be measured."""
     values = row.config.selected_values
-    scores = [(t.values == values, t.score) for t in table.trials if t.label == row.label and t.score is not None]
+    scores = [(t.values == values, t.score) for t in table.trials_of(row.label) if t.score is not None]
     chosen, others = ([score for mine, score in scores if mine is wanted] for wanted in (True, False))
     return min((abs(other - best) for best in chosen for other in others), default=None)
 

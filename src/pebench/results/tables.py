@@ -215,7 +215,7 @@ class Table:
         """Of rows tested with other values than their selecting runs choose by now, those values."""
         found = {}
         for row in self.rows:
-            trials = [trial for trial in self.trials if trial.label == row.label]
+            trials = self.trials_of(row.label)
             done = all(trial.score is not None or any(r.diverged for r in trial.records) for trial in trials)
             best = _best(trials) if done else None
             if best and best.values != row.config.selected_values:
@@ -236,11 +236,10 @@ class Table:
         counts = dict.fromkeys((label for label in called & found.keys() if found[label].n >= ENOUGH), 0)
         if not counts:
             return {}
-        without: dict[str, dict[int, float]] = {label: {} for label in found}  # of two seeds none can be left out
-        without |= {
-            row.label: p_values_without_each(row.values, values)
+        without = {  # of two seeds none can be left out
+            row.label: p_values_without_each(row.values, values) if found[row.label].n > 2 else {}
             for row in self.rows
-            if row.label in found and found[row.label].n > 2
+            if row.label in found
         }
         for seed in {seed for p_values in without.values() for seed in p_values}:
             p_values = [without[label].get(seed, found[label].p_value) for label in found]
@@ -268,6 +267,10 @@ class Table:
     def row(self, label: str) -> Row | None:
         """An encoding by its label, which is its name with its default options; ``None`` if it is not here."""
         return next((row for row in self.rows if row.label == label), None)
+
+    def trials_of(self, label: str) -> list[Trial]:
+        """What an encoding's settings were selected from, by its label."""
+        return [trial for trial in self.trials if trial.label == label]
 
     @property
     def every(self) -> list[Record]:
