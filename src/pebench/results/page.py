@@ -223,11 +223,12 @@ class Page:
         yield from self._failed(table.selecting)
         seeds = {record.config.seed for record in table.records}
         for row in table.rows:
-            expected = seeds.union(self.seeds if row.label in asked else ()) - row.values.keys() - row.failed.keys()
-            yield from (self._absence(table.config, row.label, seed) for seed in sorted(expected))
+            expected = seeds.union(self.seeds if row.label in asked else ())
+            lost = expected - row.values.keys() - row.failed.keys()
+            yield from (self._absence(table.config, row.label, seed) for seed in sorted(lost))
             if chosen := table.outdated.get(row.label):
                 label = f"{row.label} with {', '.join(assignments(chosen))}"
-                yield from (self._absence(table.config, label, seed) for seed in sorted(seeds.union(self.seeds)))
+                yield from (self._absence(table.config, label, seed) for seed in sorted(expected))
         for kind in _without_row(kinds, table):
             yield from (self._absence(kind, kind.label, seed) for seed in self.seeds)
         yield from self._untried(kinds, table.selecting)
