@@ -599,8 +599,15 @@ def test_starting_and_testing_are_not_scaled(tmp_path: Path) -> None:
 def test_a_new_encoding_takes_as_long_a_step_as_others_of_its_task(tmp_path: Path) -> None:
     took(10.0, tmp_path, "add")
     took(30.0, tmp_path, "rope")
-    plan = [*to_come("add"), *to_come("rope"), *to_come("none", train_max_steps=4)]
-    assert estimate(plan, tmp_path).seconds == pytest.approx(10 + 30 + 2 * 20)
+    new = to_come("none", train_max_steps=4)
+    assert estimate([*to_come("add"), *to_come("rope"), *new], tmp_path).seconds == pytest.approx(10 + 30 + 2 * 20)
+    assert estimate(new, tmp_path).seconds == pytest.approx(2 * 20)
+
+
+def test_rows_of_equal_size_take_as_long_as_their_reference(tmp_path: Path) -> None:
+    """What matching changes is the width of feed-forward layers."""
+    took(10.0, tmp_path)
+    assert estimate(to_come("concat", model_d_ff=50), tmp_path).seconds == pytest.approx(10)
 
 
 def test_what_selects_takes_as_long_as_what_is_tested(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
     """What the runs of a plan will take, going by a few records under `out`.
 
     A run takes as long as earlier ones of its kind, whatever their seed; else as long to start and to test, and as
-    long a step, as those of its task with the same model and data.
+    long a step, as those of its task with the same model and data. Of the model the width of feed-forward layers does
+    not count: rows are matched by it.
     """
     durations: dict[tuple[Any, ...], list[float]] = {}
     paces: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
@@ -161,9 +162,9 @@ def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
 
 
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
-    """A few finished runs of each task and encoding of the plan, with their folders."""
-    for parent in sorted({config.directory.rpartition("/")[0] for config in plan}):
-        finished = (path.parent for path in (out / parent).glob(f"*/{FILE_NAME}"))
+    """A few finished runs of each encoding that the plan's tasks were run with, with their folders."""
+    for parent in sorted(parent for task in {config.task for config in plan} for parent in (out / task).glob("*")):
+        finished = (path.parent for path in parent.glob(f"*/{FILE_NAME}"))
         for folder in itertools.islice(finished, SAMPLE):
             if (record := read_record(folder)) and record.ok:
                 yield folder, record
@@ -183,7 +184,7 @@ def _same(config: RunConfig) -> tuple[Any, ...]:
 
 
 def _like(config: RunConfig) -> tuple[Any, ...]:
-    return config.task, config.model, config.data, config.train.batch_size
+    return config.task, replace(config.model, d_ff=None), config.data, config.train.batch_size
 
 
 def note_plan(plan: Sequence[RunConfig], out: Path, command: str) -> None:
