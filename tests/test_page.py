@@ -495,9 +495,9 @@ def test_pages_are_made_without_torch(tmp_path: Path) -> None:
 DEPTHS = replace(SUITE, tasks=["vit-digits"], vary={"model.num_layers": [1, 4]})
 
 
-def by_depth(shallow: float = 0.5, deep: float = 0.6) -> list[Record]:
+def by_depth(shallow: float = 0.5, deep: float = 0.6, task: str = "vit-digits") -> list[Record]:
     return [
-        run("vit-digits", encoding, seed, mean + (0.01 if encoding == "rope" else 0) + 0.001 * seed, **settings)
+        run(task, encoding, seed, mean + (0.01 if encoding == "rope" else 0) + 0.001 * seed, **settings)
         for settings, mean in (({}, shallow), ({"model.num_layers": 4}, deep))
         for encoding in MEANS
         for seed in range(8)
@@ -633,6 +633,18 @@ def test_ends_of_a_series_that_were_not_run_alike_are_told() -> None:
     ]
     for write in (markdown, html):
         assert "The two ends differ in device, and so in rounding" in write(page(moved, DEPTHS))
+
+
+def test_tables_along_a_setting_are_not_shown_side_by_side_again() -> None:
+    suite = replace(DEPTHS, tasks=TASKS)
+    records = [r for task in TASKS for r in by_depth(task=task)]
+    both = page(records, suite)
+    assert (len(both.series), len(both.summaries), both.overviews) == (2, 2, [])
+    one = page([r for r in records if (r.config.task, r.config.model.num_layers) != ("text-order", 4)], suite)
+    assert [[table.task.name for table in group] for group in one.overviews] == [TASKS]  # of one layer
+    for write in (markdown, html, latex):
+        assert "Overview" not in write(both)
+        assert "Overview" in write(one)
 
 
 def test_a_row_that_one_end_lacks_has_no_change() -> None:

@@ -62,7 +62,7 @@ def _sources(tables: Sequence[Table]) -> str:
 def _grids(page: Page) -> Iterator[tuple[str, Grid, Sequence[Table]]]:
     """Caption and cells of each table, and what it is made of."""
     compared = [(series_title(series), series.ordered, series.setting) for series in page.series]
-    compared += [(group_title(group), group, "") for group, _ in page.summaries]
+    compared += [(group_title(group), group, "") for group in page.overviews]
     for name, group, along in compared:
         lost = "; ".join(absence_counts([absence for table in group for absence in page.absences(table)]))
         head = name if along else f"Overview ({name})"

@@ -403,6 +403,12 @@ class Page:
         return [(group, summarise(group)) for group in comparable(self.tables)]
 
     @property
+    def overviews(self) -> list[list[Table]]:
+        """Groups of tables that compare, without those that are shown along a setting."""
+        shown = {id(table) for series in self.series for table in series.ordered}
+        return [group for group, _ in self.summaries if not shown.issuperset(map(id, group))]
+
+    @property
     def finding(self) -> str:
         """What the tables say, in one sentence."""
         words: dict[str, dict[str, list[str]]] = {}

@@ -136,7 +136,7 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
     for series in page.series:
         yield from _along(series, page)
         yield "\n".join(shown.get(figures.series_name(series), ()))
-    for group, _ in page.summaries:
+    for group in page.overviews:
         yield f"## Overview ({group_title(group)})\n\n{_overview(group, page)}\n\nCite: {cited(group)}."
     if declared := [*declaration(page)]:
         yield "\n\n".join(["## What was declared", *declared])

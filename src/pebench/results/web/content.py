@@ -84,7 +84,7 @@ def content(page: Page) -> dict[str, Any]:
         "declared": [prose(text) for text in report.declaration(page)],
         "overviews": [
             {"title": grids.group_title(group), "cite": _cite(group), **_compared(group, page)}
-            for group, _ in page.summaries
+            for group in page.overviews
         ],
         "differences_text": prose(report.differences_text(page)),
         "changes_text": report.CHANGES,
