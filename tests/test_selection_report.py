@@ -554,8 +554,8 @@ def test_a_row_whose_value_is_no_longer_chosen_is_told_and_refused_as_complete()
     suite = Suite(
         "m", "?", ["vit-digits"], ["rope"], seeds=[0, 2], tier="smoke", reference="rope", select={RATE: [1e-4, 1e-3]}
     )
-    lost = [(absence.label, absence.seed) for absence in Page.of(records, suite).absent]
-    assert lost == [("add with train.learning_rate=0.001", 0), ("add with train.learning_rate=0.001", 1), ("rope", 2)]
+    absent = [(absence.label, absence.seed) for absence in Page.of(records, suite).absent]
+    assert absent == [("add with train.learning_rate=0.001", 0), ("add with train.learning_rate=0.001", 1), ("rope", 2)]
     killed = {"status": "failed", "error": {"kind": "killed", "reason": "killed", "log": ""}}
     lost = [replace(r, **killed) if r.config.train.learning_rate == 1e-4 else r for r in records]
     assert "by now the runs" not in markdown(lost)  # it might have been the best
