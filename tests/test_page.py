@@ -516,6 +516,9 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     assert gaps["num_layers 1\npoints ↑"][1].startswith("+1.00 ")
     assert gaps["num_layers 1\npoints ↑"][1].endswith(" better")
     assert "## vit-digits by model.num_layers" in markdown(made)
+    assert [line.split(", ")[1] for line in markdown(made).splitlines() if line.startswith("## vit-digits (")] == [
+        "model.num_layers=1", "model.num_layers=4",
+    ]  # fmt: skip
     assert markdown(made).count("\nCite: ") == html(made).count(">Cite: ")
     assert r"vit-digits by model.num\_layers (protocol 0.2): mean" in latex(made)
     files = {path.name for path in publish(made, by_depth(), tmp_path / "mine")}
@@ -524,6 +527,16 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     axes = along.draw(series).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
+
+
+def test_an_overview_is_named_by_what_all_its_tables_have_in_common() -> None:
+    made = page(
+        [*by_depth(), *(record for record in by_depth(task="text-order") if record.config.model.num_layers != 4)]
+    )
+    assert [[table.task.name for table in group] for group in made.overviews] == [["text-order", "vit-digits"]]
+    assert "## Overview (tier smoke)\n" in markdown(made)
+    assert "## text-order (tier smoke, protocol 0.2)\n" in markdown(made)
+    assert "## vit-digits (tier smoke, model.num_layers=1, protocol 0.2)\n" in markdown(made)
 
 
 def test_a_page_tells_how_differences_change_along_a_setting() -> None:

@@ -182,9 +182,9 @@ def test_other_settings_and_other_protocols_have_other_tables() -> None:
     records = [run("add", 0, 0.6), run("add", 0, 0.6, protocol="0.0"), run("add", 0, 0.6, train=other)]
     titles = [line for line in render(records).splitlines() if line.startswith("## vit")]
     assert titles == [
-        "## vit-shapes (tier core, protocol 0.0)",
+        "## vit-shapes (tier core, train.max_steps=1000, protocol 0.0)",
         "## vit-shapes (tier core, train.max_steps=10, protocol 0.2)",
-        "## vit-shapes (tier core, protocol 0.2)",
+        "## vit-shapes (tier core, train.max_steps=1000, protocol 0.2)",
     ]
 
 

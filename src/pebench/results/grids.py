@@ -28,19 +28,16 @@ Grid = dict[str, list[str]]
 
 def title(table: Table) -> str:
     """What a table's runs have in common, in a line."""
-    return f"{table.task.name} (tier {table.config.tier}{_rules(table)}, protocol {table.protocol})"
+    return f"{table.task.name} ({group_title([table])}, protocol {table.protocol})"
 
 
 def group_title(tables: Sequence[Table]) -> str:
     """What comparable tables have in common, in a line."""
-    return f"tier {tables[0].config.tier}{_rules(tables[0])}"
-
-
-def _rules(table: Table) -> str:
-    changed = "".join(f", {item}" for item in assignments(table.settings))
-    if table.config.regime != "width":
-        changed += f", matched by {table.config.regime}"
-    return changed + (f", {', '.join(table.config.selected)} selected" if table.config.selected else "")
+    config, told = tables[0].config, [table.told.items() for table in tables]
+    words = [f"tier {config.tier}", *assignments(dict(item for item in told[0] if all(item in one for one in told)))]
+    words += [f"matched by {config.regime}"] * (config.regime != "width")
+    words += [f"{', '.join(config.selected)} selected"] * bool(config.selected)
+    return ", ".join(words)
 
 
 def results(table: Table, page: Page) -> Grid:

@@ -172,6 +172,7 @@ class Table:
         reference: Label of the row that the others are compared to.
         shared_machine: Whether its suite says that other work ran beside the runs.
         declared: How many rows it has or is to have by its suite, which corrections count; 0 without one.
+        differing: Settings in which it differs from tables of its task and tier beside it.
     """
 
     task: Task
@@ -181,6 +182,7 @@ class Table:
     reference: str = REFERENCE_ENCODING
     shared_machine: bool = False
     declared: int = 0
+    differing: tuple[str, ...] = ()
 
     def counting(self, declared: int) -> "Table":
         """The same, corrected for so many rows, of which some may have no runs yet."""
@@ -298,6 +300,12 @@ class Table:
         return unlike(self.config, self.task.budgets_before.get(self.protocol, self.task.budgets))
 
     @property
+    def told(self) -> dict[str, Any]:
+        """Settings to name it by: those that are not the task's own, and those that tell it from tables beside it."""
+        named = {*self.settings, *self.differing}
+        return {name: value for name, value in _settings(self.config).items() if name in named}
+
+    @property
     def settings_today(self) -> dict[str, Any]:
         """Settings that are not those of the task's budget as it is now: what a command has to say."""
         return unlike(self.config, self.task.budgets)
@@ -380,7 +388,18 @@ def build_tables(
                 f"rows on {table.task.name} break their regime: {'; '.join(table.unmatched)}. They do not compare; "
                 "--allow-unmatched shows them all the same, with a mark."
             )
-    return tables
+    alike: dict[tuple[str, str], list[Table]] = {}
+    for table in tables:
+        alike.setdefault((table.task.name, table.config.tier), []).append(table)
+    differing = {kind: _differing(beside) for kind, beside in alike.items()}
+    return [replace(table, differing=differing[table.task.name, table.config.tier]) for table in tables]
+
+
+def _differing(tables: Sequence[Table]) -> tuple[str, ...]:
+    """The settings in which tables differ, sorted."""
+    names = sorted({name for table in tables for name in table.settings})
+    found = [table.config.values_of(names) for table in tables]
+    return tuple(name for name in names if any(values[name] != found[0][name] for values in found))
 
 
 def _group(record: Record) -> tuple[Any, ...]:

@@ -56,26 +56,14 @@ def stems(tables: Sequence["Table"]) -> list[str]:
 
     Where several would be the same the settings follow in which these differ, and a number if that does not help.
     """
-    several: dict[tuple[str, str], list[Table]] = {}
-    for table in tables:
-        several.setdefault((table.task.name, table.config.tier), []).append(table)
-    differing = {kind: _differing(alike) for kind, alike in several.items()}
     seen, found = Counter[str](), []
     for table in tables:
-        task, tier = table.task.name, table.config.tier
-        differ = table.config.values_of(differing[task, tier])
+        differ = table.config.values_of(table.differing)
         told = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
-        stem = re.sub(r"[^\w.-]+", "_", "-".join([task, tier, *told]))
+        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *told]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
-
-
-def _differing(tables: Sequence["Table"]) -> list[str]:
-    """The settings in which tables differ."""
-    names = sorted({name for table in tables for name in table.settings})
-    found = [table.config.values_of(names) for table in tables]
-    return [name for name in names if any(values[name] != found[0][name] for values in found)]
 
 
 def drawn(tables: Sequence["Table"]) -> list[bool]:
