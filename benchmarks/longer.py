@@ -23,7 +23,7 @@ SUITE = Suite(
         "none is four points or more and the interval of rope minus add lies above -0.5 points. That rope is not "
         "separable from add would not do: five seeds may miss a difference. Five seeds hardly see a difference of the "
         "size that concat has to add over the twenty of `core` and `confirm`, so that it is not decided here. How "
-        "loud the learned table starts is another reason for which the gate may be missed; `scale` is for that. Where "
+        "loud the learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. Where "
         "a row's best rate is at the edge of its grid, the grid goes on for all rows."
     ),
     remarks=(
