@@ -19,12 +19,12 @@ SUITE = Suite(
         "no longer below add: the gate on images, which core's two epochs do not pass, holds or comes nearer."
     ),
     decision=(
-        "The gate on images is missed for lack of training if it holds here; nearly, if the mean of learned minus "
-        "none is four points or more and the interval of rope minus add lies above -0.5 points. That rope is not "
-        "separable from add would not do: five seeds may miss a difference. Five seeds hardly see a difference of the "
-        "size that concat has to add over the twenty of `core` and `confirm`, so that it is not decided here. How "
-        "loud the learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. Where "
-        "a row's best rate is at the edge of its grid, the grid goes on for all rows."
+        "The gate on images is missed for lack of training if it holds here; nearly, if the mean of learned minus none "
+        "is four points or more and the interval of rope minus add lies above -0.5 points. That rope is not separable "
+        "from add would not do: five seeds may miss a difference. Five seeds hardly see a difference of the size that "
+        "concat has to add over the twenty of `core` and `confirm`, so that it is not decided here. How loud the "
+        "learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. Where a "
+        "row's best rate is at the edge of its grid, the grid goes on for all rows."
     ),
     remarks=(
         "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
