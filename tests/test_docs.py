@@ -69,6 +69,12 @@ def test_runs_done_again_differ_as_results_say() -> None:
     assert (min(moved["text-sst2"]), max(moved["text-sst2"])) == pytest.approx((-0.11, 1.15), abs=0.005)
     assert len(moved["text-sst2"]) == 5
 
+    otherwise = read_records(ROOT / "results" / "checks" / "kernels.jsonl")
+    name = "test/bits_per_byte"
+    changes = [abs(again.metrics[name] - published[again.config.key].metrics[name]) for again in otherwise]
+    assert len(changes) == 8
+    assert 0 < max(changes) < 2e-6
+
 
 def comparable(text: str) -> str:
     """A page without its pictures, unless matplotlib is the version that draws them to the byte."""
