@@ -68,5 +68,7 @@ SUITE = Suite(
         "They have suites of their own since (`scale-projected`, `scale-learned`), on the tasks where they can decide "
         "something. Then four runs that select the rate of add (ratio=0.3) on WikiText-2 had been made, and nothing "
         "had been tested. The three contrasts here are corrected for themselves alone since, not for eight.",
+        "On SST-2 the best concat by validation is that with 1.7, the edge, by 0.02 points above 1. None of the three "
+        "contrasts is clear there, so that the gap does not survive whatever a louder one brings: none was added.",
     ),
 )
