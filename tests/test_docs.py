@@ -51,7 +51,10 @@ def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) ->
 
 
 def test_runs_done_again_differ_as_results_say() -> None:
-    """To the last bit not at all on the kind of processor, and with the threads, that the published ones had."""
+    """To the last bit not at all on the kind of processor, and with the threads, that the published ones had.
+
+    With matrix products that round otherwise, on that kind too, by next to nothing on WikiText-2.
+    """
     published = {record.config.key: record for record in read_records(ROOT / "results" / "core.jsonl")}
     moved, same = {}, []
     for name in ("again", "two-threads"):
