@@ -414,6 +414,19 @@ def test_every_format_and_the_records_are_written(tmp_path: Path) -> None:
     assert all((tmp_path / "new" / picture).is_file() for picture in pictures)
 
 
+def test_pictures_that_a_page_no_longer_has_are_taken_away(tmp_path: Path) -> None:
+    def drawn(records: list[Record]) -> set[str]:
+        publish(page(records), records, tmp_path / "v1.2")
+        return {path.name for path in (tmp_path / "v1.2-figures").iterdir()}
+
+    before, fewer = drawn(runs()), [record for record in runs() if record.config.task == "vit-digits"]
+    (tmp_path / "v1.2-figures" / "notes.txt").touch()  # no picture
+    after = drawn(fewer)
+    assert "notes.txt" in after
+    assert after - {"notes.txt"} < before
+    assert {name.rpartition(".")[2] for name in before - after} == {"svg", "png"}
+
+
 def test_the_command_line_writes_a_suites_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = tmp_path / "mine.py"
     suite.write_text("from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], ['add'], 2, 'smoke')\n")

@@ -148,11 +148,11 @@ def _pictures(page: "Page") -> Iterator[Picture]:
 
 
 def write(page: "Page", folder: Path) -> list[Path]:
-    """Write every picture of a page as SVG and PNG.
+    """Write every picture of a page as SVG and PNG, and take away those that it no longer has.
 
     Args:
         page: What is drawn.
-        folder: Where to; it is made if need be.
+        folder: Where to, for nothing else; it is made if need be.
 
     Returns:
         The files.
@@ -166,4 +166,6 @@ def write(page: "Page", folder: Path) -> list[Path]:
         path.write_text(picture.svg, encoding="utf-8")
         path.with_suffix(".png").write_bytes(to_png(picture.figure))
         files += [path, path.with_suffix(".png")]
+    for old in {*folder.glob("*.svg"), *folder.glob("*.png")}.difference(files):
+        old.unlink()
     return files
