@@ -70,9 +70,9 @@ SUITE = Suite(
         "had been tested. The three contrasts here are corrected for themselves alone since, not for eight.",
         "On SST-2 the best concat by validation is that with 1.7, the edge, by 0.02 points above 1. None of the three "
         "contrasts is clear there, so that the gap does not survive whatever a louder one brings: none was added.",
-        "On CIFAR-10 add (ratio=3.0) was best at 4e-3, the edge of the grid that was declared, 5e-4 to 4e-3. So 8e-3 was "
-        "added there for every row, with all of them tested.",
-        "There the best concat by validation is that with 1.7 too. The three contrasts do not have one sign, so that the "
-        "rule's answer is the same whatever a louder one brings: none was added.",
+        "On CIFAR-10 add (ratio=3.0) was best at 4e-3, the edge of the grid that was declared, 5e-4 to 4e-3. So 8e-3 "
+        "was added there for every row, with all of them tested.",
+        "There the best concat by validation is that with 1.7 too. The three contrasts do not have one sign, so that "
+        "the rule's answer is the same whatever a louder one brings: none was added.",
     ),
 )
