@@ -19,7 +19,7 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
+            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
         }
     },
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
@@ -60,5 +60,7 @@ SUITE = Suite(
         "Declared were rows with the base of 100 too, on both tasks. They have a suite of their own since (`base`), on "
         "images, where they can decide something. Nothing of either had run. The contrasts here are corrected for "
         "five since, not for eight.",
+        "On CIFAR-10 concat (d_p=32) was best at 4e-3, the edge of the grid that was declared, 5e-4 to 4e-3. So 8e-3 "
+        "was added there for every row, with all of them tested.",
     ),
 )  # fmt: skip
