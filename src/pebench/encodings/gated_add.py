@@ -27,7 +27,7 @@ class GatedAddEncoding(TableEncoding):
         ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` or ``pace`` is not positive.
 
     Source:
-        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate.
+        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate, as its abstract reads.
 
     Differs from the paper:
         1. The factor 2: the gate is half open at first, and this way it starts as ``add`` does.

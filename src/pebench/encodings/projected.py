@@ -85,7 +85,7 @@ class ConcatProjEncoding(AddProjEncoding):
         ValueError: If ``d_p`` is not a multiple of 2P, ``base`` not positive, or ``start`` neither of the two.
 
     Source:
-        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection".
+        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection", as its abstract reads.
 
     Differs from the paper:
         1. W is kept as its two blocks, each drawn so that it keeps the scale of what it projects. Weight decay leaves

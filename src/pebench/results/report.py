@@ -55,7 +55,8 @@ EQUIVALENT = " Equivalent: another such test finds the difference to be smaller 
 SHARES = (
     "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
     "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
-    "middle in common, texts their beginning and length, and a causal model counts by itself, so compare with `none`."
+    "middle in common, texts their beginning and length, and a causal model can tell positions by itself, so compare "
+    "with `none`."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
 PAIRS = (
