@@ -29,7 +29,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "333 runs, about 8 hours on 2 cores, two at a time (estimated); 111 of them are core's: `pebench merge "
+        "342 runs, about 8 hours on 2 cores, two at a time (estimated); 114 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/scale --suite scale`"
     ),
     expect=(
