@@ -37,7 +37,7 @@ SUITE = Suite(
     remarks=(
         "As quiet, and as loud, are about so: on training's crops the input starts at 1.08 with add "
         "(preserve_variance=True) and at 1.15 with add-qk, at 1.52 with add and at 1.63 with add-qk multiplied. So of "
-        "either pair add-qk is the louder one, by 7 %, which helps it if anything. Written while this ran, before its rows "
-        "were compared.",
+        "either pair add-qk is the louder one, by 7 %, which helps it if anything. Written while this ran, before its "
+        "rows were compared.",
     ),
 )  # fmt: skip
