@@ -10,8 +10,11 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from pebench.config import Options
 from pebench.models import transformer
 from pebench.modules import LanguageModel
+from pebench.runner import run
+from pebench.tasks import configure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -72,3 +75,20 @@ def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_
     page = output.read_text()
     assert "- `add`: " in page
     assert "- `rope`: " not in page
+
+
+def test_shares_without_the_first_positions_are_those_of_records_but_for_them(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(FOLDER)
+    first_positions = importlib.import_module("first_positions")
+    config = configure("lm-grammar", "none", 0, "smoke")
+    recorded = run(config, Options(tmp_path, device="cpu", threads=1))
+    again = first_positions.again(config)
+    assert again.metrics == recorded.metrics
+    assert [*again.position_shares] == ["0", "1", "8", "16"]
+    assert again.position_shares["0"] == recorded.position_shares["trained"]
+    assert again.position_shares["1"] != again.position_shares["0"]
+    first, *_ = first_positions.published(first_positions.PUBLISHED, [8], [1])
+    assert (first.config.seed, first.config.model.num_layers, first.config.encoding) == (1, 8, "none")
+    metrics = {first_positions.METRIC: 1.5}
+    lines = first_positions.grid([replace(recorded, metrics=metrics)], [replace(again, metrics=metrics)]).splitlines()
+    assert len(lines) == 2 + 4

@@ -1,5 +1,6 @@
 """How much of the residual stream is position: shares of variance, of known data and of known models."""
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -83,6 +84,21 @@ def test_what_is_told_at_the_input_is_seen_there(task):
     assert None not in (*none, *add, *loud)
     assert none[0] < add[0] < loud[0] < 1
     assert shares(task, "rope")[0] == none[0]  # which acts later
+
+
+@pytest.mark.parametrize("task", ["text-order", "lm-grammar", "vit-digits"])
+def test_positions_at_the_beginning_can_be_left_out(task):
+    config = smoke(task, "add")
+    data = datamodule_of(config)
+    module = build(config, data)
+    length = module.trunk.encoding.spec.max_len
+    whole, none, some, one = (
+        position_shares(copy.deepcopy(module), data, start=start) for start in (0, length, 1, length - 1)
+    )
+    assert whole == position_shares(module, data)
+    assert some != whole
+    assert one == pytest.approx([0.0] * len(whole), abs=1e-9)  # nothing lies between one position
+    assert none == [None] * len(whole)
 
 
 def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):

@@ -94,7 +94,7 @@ def measure_shares(
 
 
 def position_shares(
-    module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool] = lambda: False
+    module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool] = lambda: False, start: int = 0
 ) -> list[float | None]:
     """The shares of position in what enters each block, and last in what enters the norm before the output layer.
 
@@ -107,6 +107,7 @@ def position_shares(
         module: A copy, since it is watched from here on; never compiled.
         data: Of its task.
         stop: Asked at every batch whether to stop.
+        start: How many positions at the beginning of every example are left out.
 
     Returns:
         As many as the model has blocks, and one.
@@ -118,10 +119,15 @@ def position_shares(
     valid: list[Tensor | None] = [None]
     trunk.register_forward_pre_hook(lambda _, inputs: valid.__setitem__(0, inputs[2] if len(inputs) > 2 else None))
     shares = []
+
+    def watch(part: torch.nn.Module, share: PositionShare) -> None:
+        part.register_forward_pre_hook(
+            lambda _, inputs: share.update(inputs[0][:, start:], None if valid[0] is None else valid[0][:, start:])
+        )
+
     for part in (*trunk.blocks, trunk.norm):
-        share = PositionShare(trunk.encoding.spec.max_len, trunk.d_model)
-        part.register_forward_pre_hook(lambda _, inputs, share=share: share.update(inputs[0], valid[0]))  # type: ignore[misc]
-        shares.append(share)
+        shares.append(PositionShare(trunk.encoding.spec.max_len, trunk.d_model))
+        watch(part, shares[-1])
     examples, _ = data.split("val")
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     with torch.inference_mode():
