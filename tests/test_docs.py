@@ -23,7 +23,7 @@ from pebench.cli.running import make_plan
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.plugins import Plugin
 from pebench.records import read_records
-from pebench.registry import encoding_cards
+from pebench.registry import encoding_cards, parse_encoding
 from pebench.results import figures
 from pebench.results.grids import differences
 from pebench.results.page import Page
@@ -117,6 +117,12 @@ def test_pictures_of_encodings_are_what_they_are_today(picture: Path, tmp_path: 
         np.testing.assert_allclose(one, other, atol=3)
     lines = [re.findall(r"-?\d+\.\d+", re.sub(r'xlink:href="data.*?"', "", text)) for text in (published, today)]
     np.testing.assert_allclose(*(np.array(numbers, dtype=float) for numbers in lines), atol=0.05, err_msg="make docs")
+
+
+def test_encodings_can_be_asked_for_as_published_tables_name_them() -> None:
+    rows = {r.config.label: (r.config.encoding, r.config.encoding_args) for page in PAGES for r in read_records(page)}
+    assert {"concat (ratio=0.5)", "embed-scale (of=add-qk)"} < {*rows}
+    assert {label: parse_encoding(label) for label in rows} == rows
 
 
 @pytest.mark.parametrize("page", ["README.md", "results/README.md"])

@@ -216,7 +216,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
     """Take apart a name with options, as one encoding's option names another.
 
     Args:
-        text: ``"rope"``, or ``"rope(theta=500.0)"``.
+        text: ``"rope"``, ``"rope(theta=500.0)"``, or as tables name it: ``"concat (table=learned)"``.
 
     Returns:
         The name, and options in their normal form.
@@ -228,21 +228,29 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         >>> parse_encoding("rope(theta=500)")
         ('rope', {'theta': 500.0})
     """
+
+    def value(node: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(node)
+        except UNREADABLE:  # a word without quotes
+            return ast.get_source_segment(source, node)
+
     name, bracket, rest = text.partition("(")
+    name, source = name.rstrip(), f"_({rest}"
     if not bracket:
         encoding_card(name)
         return name, {}
     try:
-        call = ast.parse(f"_({rest}", mode="eval").body
+        call = ast.parse(source, mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
             raise SyntaxError
-        options = {word.arg: ast.literal_eval(word.value) for word in call.keywords if word.arg}
+        options = {word.arg: value(word.value) for word in call.keywords if word.arg}
         if len(options) < len(call.keywords):  # one is given twice, or is **something
             raise SyntaxError
     except UNREADABLE:
         raise UserError(
-            "expected an encoding as in rope, rope(theta=500.0) or concat(table='learned'), values as Python writes "
-            f"them (5, True, 'learned', None), got {text!r}."
+            "expected an encoding as in rope, rope(theta=500.0) or concat(table=learned), values as Python writes them "
+            f"(5, True, 'learned', None), got {text!r}."
         ) from None
     return name, normal_options(name, options)
 
