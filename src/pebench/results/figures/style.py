@@ -162,13 +162,18 @@ def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
     return figure
 
 
+def folded(label: str) -> str:
+    """A label in lines that fit into half of a picture, broken at spaces, so that options stay whole."""
+    return textwrap.fill(label, 22, break_on_hyphens=False)
+
+
 def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:
     """A figure with a line for each label, the first on top, as high as they need, and where each is along y.
 
     Args:
         labels: Of the rows; long ones are broken.
     """
-    broken = [textwrap.fill(label, 22) for label in labels]
+    broken = [folded(label) for label in labels]
     heights = [0.17 + 0.11 * text.count("\n") for text in broken]
     places = [end - height / 2 for end, height in zip(itertools.accumulate(heights), heights, strict=True)]
     figure = Figure(figsize=(WIDTH, 0.55 + sum(heights)), layout="constrained")
@@ -194,7 +199,7 @@ def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
         lines: Whether the picture has lines.
     """
     columns = 3 if max(map(len, found)) < 13 else 2
-    labels = [textwrap.fill(label, 24) for label in found]
+    labels = [folded(label) for label in found]
     high = -(-sum(1 + label.count("\n") for label in labels) // columns)
     figure.set_figheight(figure.get_figheight() + 0.15 * high + 0.1)
     handles = [mark.handle(label, lines) for mark, label in zip(found.values(), labels, strict=True)]
