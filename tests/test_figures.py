@@ -214,6 +214,18 @@ def test_pictures_can_be_read_in_a_column(page: Page) -> None:
 ONE = Page(CORE.tables[:1])
 
 
+@pytest.mark.parametrize("lines", [True, False])
+def test_long_labels_stay_within_the_picture(lines: bool) -> None:
+    labels = ["embed-scale (of=concat)", "embed-scale (of=add-qk)", "add (preserve_variance=True)", "add"]
+    with style.styled():
+        figure = Figure(figsize=(style.WIDTH, 2), layout="constrained")
+        figure.add_subplot()
+        style.legend_below(figure, style.marks(labels), lines)
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.x1
+
+
 def test_the_same_records_give_the_same_svg_and_nothing_of_the_day() -> None:
     first, second = (list(figures.pictures(Page(CORE.tables[:1]))) for _ in range(2))
     assert [style.to_png(picture.figure)[:4] for picture in first] == [b"\x89PNG"] * 3  # leaves no trace in the next
