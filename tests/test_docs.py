@@ -78,6 +78,13 @@ def test_runs_done_again_differ_as_results_say() -> None:
     assert len(changes) == 8
     assert 0 < max(changes) < 2e-6
 
+    same = read_records(ROOT / "results" / "checks" / "kernels-images.jsonl")
+    assert [(again.config.encoding, again.config.seed) for again in same] == [("add", seed) for seed in range(8)]
+    for again in same:  # with the kernels that the published ones had, on the other kind of processor
+        first = published[again.config.key]
+        assert (again.metrics, again.curve) == (first.metrics, first.curve)
+        assert again.environment["device"] != first.environment["device"]
+
 
 def comparable(text: str) -> str:
     """A page without its pictures, unless matplotlib is the version that draws them to the byte."""
