@@ -58,7 +58,7 @@ def test_a_suite_names_its_reference() -> None:
 
 
 def test_an_unknown_reference_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=r"unknown reference 'concta'.*concat"):
+    with pytest.raises(UserError, match=r"unknown reference 'concta'.*concat.*must be among the rows"):
         Suite("mine", "?", ["vit-digits"], reference="concta").kinds()
     assert main(["report", str(CORE), "--reference", "alibi"]) == 2
     assert "unknown reference 'alibi'" in capsys.readouterr().err

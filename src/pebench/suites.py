@@ -144,7 +144,9 @@ class Suite:
             problems.append("none of these encodings serves any of these tasks.")
         labels = {kind.label for kind in kinds}
         if kinds and self.reference not in labels | {REFERENCE_ENCODING}:
-            problems.append(str(unknown_name("reference", self.reference, labels)))
+            problems.append(
+                f"{unknown_name('reference', self.reference, labels)} The reference must be among the rows."
+            )
         strangers = [label for pair in self.contrasts for label in pair if kinds and label not in labels]
         problems += [str(unknown_name("encoding of a contrast", label, labels)) for label in strangers]
         problems += self._values(kinds)
