@@ -49,11 +49,11 @@ def again(config: RunConfig) -> Record:
         return runner.run(config, Options(Path(out), device="cpu", threads=1))
 
 
-def published(path: Path, layers: Sequence[int], seeds: Sequence[int]) -> list[Record]:
+def published(layers: Sequence[int], seeds: Sequence[int]) -> list[Record]:
     """The tested runs without an encoding."""
     return [
         record
-        for record in read_records(path)
+        for record in read_records(PUBLISHED)
         if (record.config.task, record.config.encoding, record.config.stage) == ("lm-wikitext2", "none", "test")
         and record.config.model.num_layers in layers
         and record.config.seed in seeds
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--jobs", type=int, default=2, help="runs at once")
     parser.add_argument("--output", type=Path, help="Markdown file")
     options = parser.parse_args(arguments)
-    first = published(PUBLISHED, options.layers, options.seeds)
+    first = published(options.layers, options.seeds)
     with ProcessPoolExecutor(options.jobs, get_context("spawn")) as pool:
         second = list(pool.map(again, [record.config for record in first]))
     text = (

@@ -87,7 +87,7 @@ def test_shares_without_the_first_positions_are_those_of_records_but_for_them(mo
     assert [*again.position_shares] == ["0", "1", "8", "16"]
     assert again.position_shares["0"] == recorded.position_shares["trained"]
     assert again.position_shares["1"] != again.position_shares["0"]
-    first, *_ = first_positions.published(first_positions.PUBLISHED, [8], [1])
+    first, *_ = first_positions.published([8], [1])
     assert (first.config.seed, first.config.model.num_layers, first.config.encoding) == (1, 8, "none")
     metrics = {first_positions.METRIC: 1.5}
     lines = first_positions.grid([replace(recorded, metrics=metrics)], [replace(again, metrics=metrics)]).splitlines()

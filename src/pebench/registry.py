@@ -228,6 +228,12 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         >>> parse_encoding("rope(theta=500)")
         ('rope', {'theta': 500.0})
     """
+    name, bracket, rest = text.partition("(")
+    name = name.rstrip()
+    if not bracket:
+        encoding_card(name)
+        return name, {}
+    source = f"_({rest}"
 
     def value(node: ast.expr) -> Any:
         try:
@@ -235,11 +241,6 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         except UNREADABLE:  # a word without quotes
             return ast.get_source_segment(source, node)
 
-    name, bracket, rest = text.partition("(")
-    name, source = name.rstrip(), f"_({rest}"
-    if not bracket:
-        encoding_card(name)
-        return name, {}
     try:
         call = ast.parse(source, mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:

@@ -1,6 +1,7 @@
 """How much of what each block is given is position: shares of the residual stream's variance, layer by layer."""
 
 import copy
+import functools
 import logging
 from collections.abc import Callable
 
@@ -118,16 +119,14 @@ def position_shares(
     trunk = module.eval().trunk
     valid: list[Tensor | None] = [None]
     trunk.register_forward_pre_hook(lambda _, inputs: valid.__setitem__(0, inputs[2] if len(inputs) > 2 else None))
-    shares = []
+    parts = (*trunk.blocks, trunk.norm)
+    shares = [PositionShare(trunk.encoding.spec.max_len, trunk.d_model) for _ in parts]
 
-    def watch(part: torch.nn.Module, share: PositionShare) -> None:
-        part.register_forward_pre_hook(
-            lambda _, inputs: share.update(inputs[0][:, start:], None if valid[0] is None else valid[0][:, start:])
-        )
+    def watch(share: PositionShare, _: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        share.update(inputs[0][:, start:], None if valid[0] is None else valid[0][:, start:])
 
-    for part in (*trunk.blocks, trunk.norm):
-        shares.append(PositionShare(trunk.encoding.spec.max_len, trunk.d_model))
-        watch(part, shares[-1])
+    for part, share in zip(parts, shares, strict=True):
+        part.register_forward_pre_hook(functools.partial(watch, share))
     examples, _ = data.split("val")
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     with torch.inference_mode():
