@@ -277,6 +277,25 @@ def test_the_readme_lists_every_source_file() -> None:
     assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "CONTRIBUTING.md", "benchmarks/LOG.md", "results/README.md", "results/NOTES.md", "docs/encodings.md"],
+)
+def test_links_lead_to_a_file_and_a_heading(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert links
+    for path, anchor in links:
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), path
+        assert not anchor or anchor[1:] in anchors(target.read_text(encoding="utf-8")), anchor
+
+
+def anchors(markdown: str) -> set[str]:
+    """What GitHub calls the headings of a page: in lower case, without punctuation, hyphens for blanks."""
+    headings = re.findall(r"^#+ (.*)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", ["README.md", "results/README.md", "results/NOTES.md", "docs/encodings.md"])
 def test_no_empty_line_cuts_a_table(page: str) -> None:
     rows = re.findall(r"\|\n\n(\|.*)\n(.*)", (ROOT / page).read_text(encoding="utf-8"))
