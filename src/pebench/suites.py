@@ -101,6 +101,7 @@ class Suite:
         ]
         if wrong:
             raise UserError("\n".join(wrong))
+        object.__setattr__(self, "contrasts", tuple((first, second) for first, second in self.contrasts))  # from lists
 
     @property
     def command(self) -> str:

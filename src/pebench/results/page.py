@@ -382,7 +382,7 @@ class Page:
         """How the differences to the reference, and the contrasts that the suite declared, change along a setting."""
         labels = set[str]().union(*(self.labels(table) for table in series.ordered))
         pairs = [(label, self.reference) for label in sorted(labels, key=natural) if label != self.reference]
-        pairs += [(first, second) for first, second in self.suite.contrasts] if self.suite else []  # may be lists
+        pairs += self.suite.contrasts if self.suite else ()
         pairs = self._possible(dict.fromkeys(pairs), series.ordered[0], series.ordered[-1])
         found = []
         for first, second in pairs:
