@@ -18,6 +18,7 @@ COMPOSED = [
     "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
     "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
     "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
+    "widened(of='concat-wide')", "widened(of='rope')",
     "attention-scale(of='add-qk')", "attention-scale(of='shaw',factor=0.5)",
     "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
     "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",
@@ -101,7 +102,7 @@ def test_the_parameters_are_as_many_as_the_papers_say():
     fixed = {
         "add", "add-every-layer", "alibi", "attention-scale", "concat", "concat-wide", "embed-scale", "hope",
         "interpolated", "multiply", "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster",
-        "rope", "sandwich", "shifted", "some-heads", "some-layers", "stack", "xpos", "yarn",
+        "rope", "sandwich", "shifted", "some-heads", "some-layers", "stack", "widened", "xpos", "yarn",
     }  # fmt: skip
     assert {name: count for name, count in counts.items() if count} == {
         "add-proj": 32 * 32,

@@ -113,6 +113,7 @@ BROKEN = [
     Mutant("depends on the length", "xpos", "cos / decay, sin / decay", "cos * decay, sin * decay"),
     Mutant("scaled by the length", "lie_re", "torch.tensor(self.spec.extent, device=positions.device)", "(positions.amax(0) + 1)"),
     Mutant("as loud as without it", "embed_scale", " * self.factor", ""),
+    Mutant("no wider", "widened", "d_model=spec.d_model + more", "d_model=spec.d_model"),
     Mutant("as sharp as without it", "attention_scale", "q * self.factor, k", "q, k"),
     Mutant("squeezed below the trained length", "interpolated", "(extent / spans).clamp(max=1)", "(extent / spans)"),
     # declarations

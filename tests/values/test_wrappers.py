@@ -389,6 +389,22 @@ def test_an_input_of_content_can_be_as_loud_as_that_of_add():
     assert told == pytest.approx([2**0.5] * 2, rel=0.01)
 
 
+@pytest.mark.parametrize(("width", "heads", "extent"), [(24, 2, (9,)), (96, 3, (9,)), (64, 2, (4, 4)), (4, 1, (9,))])
+def test_concat_wide_is_concat_in_a_widened_model(width, heads, extent):
+    """So that what ``widened`` compares it with differs by what those channels are for."""
+    wide = fresh("concat-wide", extent, width=width, heads=heads)
+    widened = fresh("widened", extent, width=width, heads=heads, of=f"concat(d_p={wide.d_p})")
+    assert (widened.content_width, widened.model_width) == (wide.content_width, wide.model_width)
+    cells, content = grid_positions(extent), noise(2, math.prod(extent), width)
+    assert torch.equal(*(e.embed(content, e(e.prepare(cells))) for e in (wide, widened)))
+
+
+def test_a_widened_sum_has_content_and_position_in_every_channel():
+    content = noise(2, 5, 36)
+    seen = encode("widened", TEXT, channels=12).embed(content, state_of(encode("widened", TEXT, channels=12), TEXT))
+    assert_rows(seen[1] - content[1], [wave(p, 36) for p in TEXT])
+
+
 def test_raster_counts_cells_row_by_row():
     encoding = encode("raster", GRID_CELLS, (9, 12))
     told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
@@ -481,6 +497,8 @@ def test_rotation_by_hand_and_by_rule_agree():
         ("shifted", (9,), {"most": -1}, "must be 0 or more, got -1"),
         ("embed-scale", (9,), {"factor": 0.0}, "must be positive and finite, got 0.0"),
         ("attention-scale", (9,), {"factor": -1.0}, "must be positive and finite, got -1.0"),
+        ("widened", (9,), {"channels": 3}, "must be a positive multiple of the 2 heads, got 3"),
+        ("widened", (9,), {"channels": 0}, "must be a positive multiple of the 2 heads, got 0"),
         *[
             ("interpolated", (9,), {"of": of}, "without a table of positions, got")
             for of in ("learned", "tupe", "swin-bias", "randomized", "raster(of='learned')")

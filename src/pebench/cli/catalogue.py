@@ -26,7 +26,7 @@ MEANING = {
     "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
     "Attention logits": "a term that depends on two positions or their offset, in every layer",
     "Content": "tokens are counted or weighted by what they are; their positions are not used",
-    "Other encodings": "restricts where another one acts, changes its positions or loudness, or combines two",
+    "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
 }
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",

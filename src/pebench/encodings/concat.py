@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.sinusoid import quarter
 from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
@@ -57,8 +58,7 @@ class ConcatEncoding(TableEncoding):
         table: str = "sinusoid",
     ) -> None:
         super().__init__(spec)
-        step = 2 * spec.num_axes
-        self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
+        self.d_p = quarter(spec.d_model, 2 * spec.num_axes) if d_p is None else d_p
         self.tell(table, self.d_p, base, ratio)
         if self.d_p >= spec.d_model:
             raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")

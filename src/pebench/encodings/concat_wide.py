@@ -4,6 +4,7 @@ import math
 
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.concat import ConcatEncoding
+from pebench.encodings.sinusoid import quarter
 from pebench.registry import register
 
 
@@ -54,7 +55,7 @@ class ConcatWideEncoding(ConcatEncoding):
     ) -> None:
         super(ConcatEncoding, self).__init__(spec)
         step = math.lcm(2 * spec.num_axes, spec.num_heads)
-        self.d_p = max(step, spec.d_model // 4 // step * step) if d_p is None else d_p
+        self.d_p = quarter(spec.d_model, step) if d_p is None else d_p
         self.tell(table, self.d_p, base, ratio)
         if self.d_p % spec.num_heads:
             raise ValueError(

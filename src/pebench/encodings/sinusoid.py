@@ -16,6 +16,11 @@ def check_width(width: int, axes: int, what: str) -> None:
         raise ValueError(f"{what} must be a positive multiple of {2 * axes} for {axes} position axes, got {width}")
 
 
+def quarter(width: int, step: int) -> int:
+    """A quarter of a width, rounded down to a multiple of ``step``, and at least that: what position is given."""
+    return max(step, width // 4 // step * step)
+
+
 def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float = 1.0) -> Tensor:
     r"""Fixed sinusoids of geometrically spaced wavelengths, axis after axis.
 
