@@ -12,7 +12,7 @@ SUITE = Suite(
     seeds=3,
     tier="quick",
     declared="2026-11-21 16:27",
-    cost="414 runs, about an hour on 2 cores that did other work too, two at a time",
+    cost="423 runs, about an hour on 2 cores that did other work too, two at a time",
     shared_machine=True,
     expect=(
         "No run fails. At one learning rate and the embedded tasks' budgets the order of the rows is that of what tiny "
@@ -21,5 +21,6 @@ SUITE = Suite(
     remarks=(
         "Since its runs the gate of gated-add moves at the pace of tables; here it hardly moved.",
         "embed-scale, which doubles the power of add's input, came into being on 2026-11-23 and into this then.",
+        "widened came into being on 2026-11-25, and into this then.",
     ),
 )
