@@ -1,16 +1,19 @@
 """The benchmarks that measure encodings and growth: do they measure what they say, and write their pages?"""
 
+import doctest
 import importlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from pebench.config import Options
+from pebench.config import Options, RunConfig
 from pebench.models import transformer
 from pebench.modules import LanguageModel
 from pebench.runner import run
@@ -30,6 +33,12 @@ def growth(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def encoding_costs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(FOLDER)
     return importlib.import_module("encoding_costs")
+
+
+@pytest.fixture
+def other_examples(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("other_examples")
 
 
 def test_growth_counts_the_operations_that_a_step_takes(growth, monkeypatch):
@@ -92,3 +101,49 @@ def test_shares_without_the_first_positions_are_those_of_records_but_for_them(mo
     metrics = {first_positions.METRIC: 1.5}
     lines = first_positions.grid([replace(recorded, metrics=metrics)], [replace(again, metrics=metrics)]).splitlines()
     assert len(lines) == 2 + 4
+
+
+@pytest.mark.parametrize("task", ["lm-grammar", "text-order", "vit-digits"])
+def test_outcomes_of_examples_have_the_mean_that_a_run_tells(other_examples, tmp_path, task):
+    config = configure(task, "add", 0, "smoke")
+    recorded = run(config, Options(tmp_path, device="cpu", threads=1))
+    again = other_examples.again(config)  # which refuses another mean of its examples
+    assert again.metric == recorded.metrics[other_examples.metric(config)]
+    assert len(again.scores) == recorded.dataset["sizes"]["test"]
+    scores, sizes = again.units
+    assert (scores.sum(), sizes.sum()) == pytest.approx((sum(again.scores), sum(again.sizes)))
+    assert len(scores) == (60 if task == "lm-grammar" else len(again.scores))
+    with pytest.raises(RuntimeError, match="to have the mean"):
+        replace(again, metric=again.metric + 0.1)
+
+
+def test_what_examples_add_to_a_difference_is_found(other_examples):
+    assert doctest.testmod(other_examples).failed == 0
+    noise, (seeds, units) = np.random.default_rng(0), (4, 20_000)
+    of_seed, of_unit = noise.normal(0, 0.5, (seeds, 1)), noise.normal(0, 0.3, units)
+    first = 2 + of_seed + of_unit + noise.normal(0, 1.0, (seeds, units))
+    outcomes = [other_examples.Outcome("", row.mean(), row.tolist(), [1] * units) for row in first]
+    nothing = [other_examples.Outcome("", 0.0, [0.0] * units, [1] * units)] * seeds
+    variance, counted = other_examples.variance_of_examples(outcomes, nothing)
+    assert counted == units
+    assert variance == pytest.approx(0.3**2 / units, rel=0.1)  # neither what seeds add nor the rest
+
+
+def test_outcomes_that_are_known_are_not_trained_again(other_examples, monkeypatch, tmp_path):
+    trained = []
+
+    class AtOnce(ThreadPoolExecutor):  # whose threads see what is patched here
+        def __init__(self, jobs: int, context: object) -> None:
+            super().__init__(jobs)
+
+    def again(config: RunConfig) -> object:
+        trained.append(config.seed)
+        return other_examples.Outcome(config.key, 0.5, [0, 1], [1, 1], "cpu")
+
+    monkeypatch.setattr(other_examples, "ProcessPoolExecutor", AtOnce)
+    monkeypatch.setattr(other_examples, "again", again)
+    configs = [configure("vit-digits", "add", seed, "smoke") for seed in range(2)]
+    for asked in (configs[:1], configs, configs):
+        other_examples.add_outcomes(asked, tmp_path / "outcomes.jsonl", 1)
+    assert trained == [0, 1]
+    assert {*other_examples.read_outcomes(tmp_path / "outcomes.jsonl")} == {config.key for config in configs}
