@@ -34,8 +34,11 @@ from pebench.data.base import TensorDataModule
 from pebench.data.batches import IGNORE
 from pebench.files import replacing
 from pebench.modules.base import Classifier, SequenceModule
-from pebench.records import Record, read_records
-from pebench.results.stats import ALPHA, Difference, holm, paired_difference
+from pebench.records import read_records
+from pebench.results.page import Equivalence, Page
+from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Difference, holm, verdict
+from pebench.results.tables import Row, Table
+from pebench.suites import load_suite
 from pebench.tasks import find_task
 from throughput import circumstances
 
@@ -49,8 +52,8 @@ BLOCKS = 60
 """Parts of equal length into which running text is cut: WikiText-2's test split has as many articles."""
 
 HEAD = (
-    "task", "encoding", f"minus {REFERENCE_ENCODING}", "± over seeds", "± over both", "standard error of examples",
-    "p over seeds", "p over both", "examples", "seeds trained again",
+    "task", "encoding", f"minus {REFERENCE_ENCODING}, over seeds", "over seeds and examples", "p over seeds",
+    "p over both", "standard error of examples", "examples", "seeds trained again",
 )  # fmt: skip
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -182,78 +185,94 @@ def variance_of_examples(first: Sequence[Outcome], second: Sequence[Outcome]) ->
 
 @dataclass(frozen=True)
 class Comparison:
-    """A published difference to the reference, and what is known of it.
+    """A published difference to the reference, and what test examples add to its variance.
 
     Args:
-        task: Where.
-        encoding: Of what.
-        difference: Over all published seeds, at the published examples.
-        variance: What examples add to its variance.
-        units: How many of them there are.
+        row: Of the published table.
+        variance: That examples add.
+        units: How many examples there are.
         seeds: How many seeds were trained again.
     """
 
-    task: str
-    encoding: str
-    difference: Difference
+    row: Row
     variance: float
     units: int
     seeds: int
 
-    def over_both(self) -> tuple[float, float]:
-        """Half the 95 % interval over seeds and test examples, and the p-value of no difference.
+    @property
+    def difference(self) -> Difference:
+        """Over all published seeds, at the published examples."""
+        assert self.row.difference is not None
+        return self.row.difference
+
+    @property
+    def error(self) -> tuple[float, float]:
+        """The standard error of the difference over seeds and test examples, and its degrees of freedom.
 
         Source:
             Satterthwaite 1946, An Approximate Distribution of Estimates of Variance Components, Biometrics 2(6).
-
-        Example:
-            >>> difference = Difference(0.3, 0.1 * 2.306004, 9, None)  # standard error 0.1, t(0.975; 8)
-            >>> [round(value, 3) for value in Comparison("", "", difference, 0.0, 100, 2).over_both()]
-            [0.231, 0.017]
-            >>> # the sum of both is 0.02, its degrees of freedom 0.02^2 / (0.01^2 / 8 + 0.01^2 / 99) = 29.6
-            >>> [round(value, 3) for value in Comparison("", "", difference, 0.01, 100, 2).over_both()]
-            [0.289, 0.042]
         """
-        n, half_width = self.difference.n, self.difference.half_width
-        assert half_width is not None
-        of_seeds = (half_width / stdtrit(n - 1, 1 - ALPHA / 2)) ** 2
+        assert self.difference.half_width is not None
+        last = self.difference.n - 1
+        of_seeds = (self.difference.half_width / stdtrit(last, 1 - ALPHA / 2)) ** 2
         both = of_seeds + self.variance
-        degrees = both**2 / (of_seeds**2 / (n - 1) + self.variance**2 / (self.units - 1))
-        error = both**0.5
-        p_value = 2 * stdtr(degrees, -abs(self.difference.mean) / error)
-        return float(stdtrit(degrees, 1 - ALPHA / 2) * error), float(p_value)
+        return both**0.5, both**2 / (of_seeds**2 / last + self.variance**2 / (self.units - 1))
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % interval over both."""
+        error, degrees = self.error
+        return float(stdtrit(degrees, 1 - ALPHA / 2) * error)
+
+    def p_values(self, margin: float) -> tuple[float, float]:
+        """Over both, of no difference, and of one as large as a margin or larger; as over seeds alone."""
+        error, degrees = self.error
+        size = abs(self.difference.mean)
+        return float(2 * stdtr(degrees, -size / error)), float(stdtr(degrees, (size - margin) / error))
 
 
-def comparisons(records: Sequence[Record], found: Mapping[str, Outcome]) -> Iterator[Comparison]:
-    """Those of one task for which two seeds or more were trained again.
+def comparisons(table: Table, found: Mapping[str, Outcome]) -> Iterator[Comparison]:
+    """Those of a table for which two seeds or more were trained again.
 
     Args:
-        records: Published, of that task.
+        table: Published.
         found: By key of the run.
     """
-    rows: dict[str, dict[int, Record]] = {}
-    for record in records:
-        rows.setdefault(record.config.encoding, {})[record.config.seed] = record
-    reference = rows.pop(REFERENCE_ENCODING)
-    for encoding, row in rows.items():
-        values = [{seed: run.metrics[metric(run.config)] for seed, run in runs.items()} for runs in (row, reference)]
-        seeds = [seed for seed in row if {row[seed].config.key, reference[seed].config.key} <= found.keys()]
-        if (difference := paired_difference(*values)) and len(seeds) > 1:
-            pair = [[found[runs[seed].config.key] for seed in seeds] for runs in (row, reference)]
-            yield Comparison(record.config.task, encoding, difference, *variance_of_examples(*pair), len(seeds))
+    runs = {
+        row.label: {record.config.seed: found.get(record.config.key) for record in row.records} for row in table.rows
+    }
+    for row in table.rows:
+        pairs = [(runs[row.label][seed], runs[table.reference].get(seed)) for seed in runs[row.label]]
+        known = [(one, other) for one, other in pairs if one and other]
+        if row.difference and len(known) > 1:
+            first, second = zip(*known, strict=True)
+            yield Comparison(row, *variance_of_examples(first, second), len(known))
 
 
-def lines(compared: Sequence[Comparison]) -> Iterator[list[Any]]:
-    """One for each comparison of a task, which are corrected together."""
-    over_both = [comparison.over_both() for comparison in compared]
-    alone = holm([comparison.difference.p_value for comparison in compared])
-    together = holm([p for _, p in over_both])
-    for row, (half_width, _), *p_values in zip(compared, over_both, alone, together, strict=True):
-        digits, unit = (4, 1) if find_task(row.task).metric == "bits_per_byte" else (2, 100)
-        figures = [row.difference.half_width, half_width, row.variance**0.5]
-        told = [f"{unit * figure:.{digits}f}" for figure in figures if figure is not None]
-        mean, chances = f"{unit * row.difference.mean:+.{digits}f}", [f"{p:.3f}" for p in p_values]
-        yield [row.task, row.encoding, mean, *told, *chances, row.units, row.seeds]
+def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[list[Any]]:
+    """One for each comparison of a table, which are corrected together."""
+    compared, equivalent = [*comparisons(table, found)], page.equivalences(table)
+    margin = page.suite.margin_of(table.task.name) if page.suite else None
+    assert margin is not None
+    differ, equal = (holm(p) for p in zip(*(comparison.p_values(margin) for comparison in compared), strict=True))
+    higher = table.task.higher_is_better
+    digits, unit = (4, 1) if table.task.metric == "bits_per_byte" else (2, 100)
+    for comparison, p_differ, p_equal in zip(compared, differ, equal, strict=True):
+        row, difference = comparison.row, comparison.difference
+        over_both = said(verdict(difference, p_differ, higher), Equivalence(margin, p_equal).holds)
+        yield [
+            table.task.name, row.label,
+            f"{unit * difference.mean:+.{digits}f} ± {unit * (difference.half_width or 0):.{digits}f}"
+            f"{said(row.verdict, equivalent[row.label].holds)}",
+            f"± {unit * comparison.half_width:.{digits}f}{over_both}",
+            f"{row.p_adjusted:.3f}", f"{p_differ:.3f}", f"{unit * comparison.variance**0.5:.{digits}f}",
+            comparison.units, comparison.seeds,
+        ]  # fmt: skip
+
+
+def said(verdict: str | None, equivalent: bool) -> str:
+    """What stands behind an interval."""
+    return f" {verdict}" if verdict in BETTER_OR_WORSE else " equivalent" if equivalent else ""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -264,29 +283,31 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--outcomes", type=Path, default=OUTCOMES, help="what came of examples, run by run")
     parser.add_argument("--output", type=Path, help="Markdown file")
     options = parser.parse_args(arguments)
-    records = [
-        record
-        for record in read_records(PUBLISHED)
-        if record.ok and record.config.stage == "test" and record.config.task in options.tasks
-    ]
-    published = {record.config.key: record.metrics[metric(record.config)] for record in records}
-    wanted = [record.config for record in records if record.config.seed < SEEDS[record.config.task]]
-    wanted.sort(key=lambda config: (options.tasks.index(config.task), config.seed))
-    add_outcomes(wanted, options.outcomes, options.jobs)
+    suite = load_suite(PUBLISHED.stem)
+    page = Page.of(read_records(PUBLISHED), suite)
+    tables = [table for table in page.tables if table.task.name in options.tasks]
+    published = {
+        record.config.key: (record.config, record.metrics[metric(record.config)])
+        for table in tables
+        for seed in range(SEEDS[table.task.name])
+        for row in table.rows
+        for record in row.finished
+        if record.config.seed == seed
+    }
+    add_outcomes([config for config, _ in published.values()], options.outcomes, options.jobs)
     found = read_outcomes(options.outcomes)
-    by_task = [[record for record in records if record.config.task == task] for task in options.tasks]
     grid = tabulate(
-        [line for task in by_task for line in lines([*comparisons(task, found)])],
-        HEAD, tablefmt="pipe", disable_numparse=True,
-    )  # fmt: skip
-    moved = max(abs(found[config.key].metric - published[config.key]) for config in wanted)
+        [line for table in tables for line in lines(page, table, found)], HEAD, tablefmt="pipe", disable_numparse=True
+    )
+    moved = max(abs(found[key].metric - value) for key, (_, value) in published.items())
     text = (
         "# Test examples\n\n"
         f"{circumstances('other_examples.py', arguments, torch.device('cpu'), 1)}"
-        "Differences to the reference in [core](core.md), with intervals over seeds, as its page has them, and over "
-        "seeds and test examples together: what other seeds and another test split of the same source and size would "
-        "give. In bits per byte or points; p-values are corrected by Holm's method over the comparisons of a task. "
-        "Examples are images, sentences and reviews; running text is cut into blocks of equal length.\n\n"
+        "Differences to the reference in [core](core.md), in bits per byte or points, with intervals over seeds, as "
+        "its page has them, and over seeds and test examples together: what other seeds and another test split of the "
+        "same source and size would give. Words and p-values as on that page, corrected by Holm's method over the "
+        "comparisons of a task. Examples are images, sentences and reviews, which are taken to be independent; running "
+        f"text is cut into {BLOCKS} blocks of equal length.\n\n"
         f"{grid}\n\n"
         f"The metrics of the runs that were trained again are within {moved:.2g} of the published ones.\n"
     )

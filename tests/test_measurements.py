@@ -16,6 +16,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from pebench.config import Options, RunConfig
 from pebench.models import transformer
 from pebench.modules import LanguageModel
+from pebench.results.stats import Difference
+from pebench.results.tables import Row
 from pebench.runner import run
 from pebench.tasks import configure
 
@@ -127,6 +129,17 @@ def test_what_examples_add_to_a_difference_is_found(other_examples):
     variance, counted = other_examples.variance_of_examples(outcomes, nothing)
     assert counted == units
     assert variance == pytest.approx(0.3**2 / units, rel=0.1)  # neither what seeds add nor the rest
+
+
+def test_an_interval_over_both_is_wider_by_what_examples_add(other_examples):
+    row = Row("", (), {}, {}, None, Difference(0.3, 0.1 * 2.306004, 9, None))  # standard error 0.1, t(0.975; 8)
+    alone, both = (other_examples.Comparison(row, variance, 100, 2) for variance in (0.0, 0.01))
+    assert alone.half_width == pytest.approx(0.1 * 2.306004)
+    assert alone.p_values(0.486) == pytest.approx((0.0170, 0.05), abs=1e-4)  # t = 3, and -1.86
+    assert both.error == pytest.approx((0.02**0.5, 29.607), abs=1e-3)  # 0.02^2 / (0.01^2 / 8 + 0.01^2 / 99)
+    assert both.half_width == pytest.approx(0.2890, abs=1e-4)
+    assert both.p_values(0.486)[0] == pytest.approx(0.0424, abs=1e-4)  # t = 2.1213
+    assert both.p_values(0.3)[1] == 0.5
 
 
 def test_outcomes_that_are_known_are_not_trained_again(other_examples, monkeypatch, tmp_path):
