@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import re
 import runpy
 import shlex
@@ -30,6 +31,7 @@ from pebench.results.page import Page
 from pebench.results.publish import ENDINGS, FORMATS, written
 from pebench.results.report import overview
 from pebench.suites import load_suite
+from pebench.tasks import find_task
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,6 +79,16 @@ def test_runs_done_again_differ_as_results_say() -> None:
     changes = [abs(again.metrics[name] - published[again.config.key].metrics[name]) for again in otherwise]
     assert len(changes) == 8
     assert 0 < max(changes) < 2e-6
+
+    lines = (ROOT / "results" / "checks" / "other-examples.jsonl").read_text(encoding="utf-8").splitlines()
+    changes: dict[str, list[float]] = {}
+    for again in map(json.loads, lines):
+        first = published[again["key"]]
+        name = f"test/{find_task(first.config.task).metric}"
+        changes.setdefault(first.config.task, []).append(100 * (again["metric"] - first.metrics[name]))
+    assert changes["vit-cifar10"] == [0.0] * 20
+    assert (min(changes["text-sst2"]), max(changes["text-sst2"])) == pytest.approx((-1.49, 1.38), abs=0.005)
+    assert len(changes["text-sst2"]) == 20
 
     same = read_records(ROOT / "results" / "checks" / "kernels-images.jsonl")
     assert [(again.config.encoding, again.config.seed) for again in same] == [("add", seed) for seed in range(8)]

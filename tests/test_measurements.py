@@ -3,6 +3,8 @@
 import doctest
 import importlib
 import json
+import re
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -133,7 +135,7 @@ def test_what_examples_add_to_a_difference_is_found(other_examples):
 
 def test_an_interval_over_both_is_wider_by_what_examples_add(other_examples):
     row = Row("", (), {}, {}, None, Difference(0.3, 0.1 * 2.306004, 9, None))  # standard error 0.1, t(0.975; 8)
-    alone, both = (other_examples.Comparison(row, variance, 100, 2) for variance in (0.0, 0.01))
+    alone, both = (other_examples.Comparison(row, variance, 100, 2, 0.0) for variance in (0.0, 0.01))
     assert alone.half_width == pytest.approx(0.1 * 2.306004)
     assert alone.p_values(0.486) == pytest.approx((0.0170, 0.05), abs=1e-4)  # t = 3, and -1.86
     assert both.error == pytest.approx((0.02**0.5, 29.607), abs=1e-3)  # 0.02^2 / (0.01^2 / 8 + 0.01^2 / 99)
@@ -160,3 +162,10 @@ def test_outcomes_that_are_known_are_not_trained_again(other_examples, monkeypat
         other_examples.add_outcomes(asked, tmp_path / "outcomes.jsonl", 1)
     assert trained == [0, 1]
     assert {*other_examples.read_outcomes(tmp_path / "outcomes.jsonl")} == {config.key for config in configs}
+
+
+def test_the_page_of_other_examples_is_made_of_its_outcomes(other_examples, capsys):
+    page = (FOLDER.parent / "results" / "other_examples.md").read_text(encoding="utf-8")
+    (asked,) = re.findall(r"^`python benchmarks/other_examples.py(.*) --output results/other_examples.md`$", page, re.M)
+    other_examples.main(shlex.split(asked))
+    assert capsys.readouterr().out.partition("\n\nDifferences")[2] == page.partition("\n\nDifferences")[2]
