@@ -305,9 +305,10 @@ def main(arguments: Sequence[str]) -> None:
         "same source and size would give. Words and p-values as on that page, corrected by Holm's method over the "
         "comparisons of a task. Examples are images, sentences and reviews, which are taken to be independent; running "
         f"text is cut into {BLOCKS} blocks of equal length.\n\n"
-        "A standard error of zero is one that the estimate does not tell from zero. A p-value over both may be the lower "
-        "one, since two sources of variance have more degrees of freedom than one. The last column: by how much the metric of a run that was trained again differs from the published one; where "
-        "it does, another processor or kernel has rounded otherwise.\n\n"
+        "A standard error of zero is one that the estimate does not tell from zero. A p-value over both may be the "
+        "lower one, since two sources of variance have more degrees of freedom than one. The last column: by how much "
+        "the metric of a run that was trained again differs from the published one; where it does, another processor "
+        "or kernel has rounded otherwise.\n\n"
         f"{grid}\n"
     )
     sys.stdout.write(text)
