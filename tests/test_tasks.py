@@ -149,7 +149,8 @@ def test_every_encoding_fits_every_tier(task, tier, encoding):
     model = config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, extent, causal=task.startswith("lm"))
     if serves(task, encoding):
-        assert 0 < build_encoding(encoding, spec).content_width <= model.d_model
+        built = build_encoding(encoding, spec)
+        assert 0 < built.content_width <= built.model_width
     else:
         with pytest.raises(ValueError, match=f"{encoding!r} serves"):
             build_encoding(encoding, spec)
