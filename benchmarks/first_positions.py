@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import torch
@@ -43,8 +44,8 @@ def measure(
     return {str(start): position_shares(copy.deepcopy(trained).float(), data, stop, start) for start in STARTS}
 
 
-def again(config: RunConfig) -> Record:
-    """One run, whose record holds shares by start."""
+def again(config: RunConfig, measure: Callable[..., dict[str, Any]] = measure) -> Record:
+    """One run, trained anew, whose record holds as its shares what `measure` finds: shares by start."""
     with tempfile.TemporaryDirectory() as out, mock.patch.object(runner, "measure_shares", measure):
         return runner.run(config, Options(Path(out), device="cpu", threads=1))
 

@@ -3,7 +3,7 @@
 Tables take the test split as it is: their intervals are over seeds. Here published runs of `core` are trained again,
 what came of every test example is kept, and the differences to the reference get intervals over seeds and examples
 together. Outcomes are kept in a file, to which runs that it lacks are added; so an interrupted command goes on, and the
-page can be made again without training. In about an hour on two cores (with PEBENCH_DATA_DIR, if data are local), run
+page can be made again without training. In 90 minutes on two cores (with PEBENCH_DATA_DIR, if data are local), run
     python benchmarks/other_examples.py --output results/other_examples.md
 """
 
@@ -11,14 +11,12 @@ import argparse
 import json
 import math
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import torch
@@ -27,15 +25,15 @@ from tabulate import tabulate
 from torch import Tensor
 from torch.nn import functional as F
 
-from pebench import runner
+import first_positions
 from pebench.beyond import ready
-from pebench.config import REFERENCE_ENCODING, Options, RunConfig
+from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.data.base import TensorDataModule
 from pebench.data.batches import IGNORE
 from pebench.files import replacing
 from pebench.modules.base import Classifier, SequenceModule
 from pebench.records import read_records
-from pebench.results.grids import p_text
+from pebench.results.grids import differences, is_share, p_text
 from pebench.results.page import Equivalence, Page
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Difference, holm, verdict
 from pebench.results.tables import Row, Table
@@ -118,8 +116,7 @@ def measure(
 
 def again(config: RunConfig) -> Outcome:
     """One run, trained anew."""
-    with tempfile.TemporaryDirectory() as out, mock.patch.object(runner, "measure_shares", measure):
-        record = runner.run(config, Options(Path(out), device="cpu", threads=1))
+    record = first_positions.again(config, measure)
     found: Mapping[str, Any] = record.position_shares
     scores, sizes = [round(score, 3) for score in found["scores"]], found["sizes"]
     return Outcome(config.key, record.metrics[metric(config)], scores, sizes, record.environment["device"])
@@ -136,8 +133,8 @@ def read_outcomes(file: Path) -> dict[str, Outcome]:
     return {outcome.key: outcome for outcome in (Outcome(**json.loads(line)) for line in lines)}
 
 
-def add_outcomes(configs: Sequence[RunConfig], file: Path, jobs: int) -> None:
-    """Train what a file lacks, and add each to it when it is done."""
+def add_outcomes(configs: Sequence[RunConfig], file: Path, jobs: int) -> dict[str, Outcome]:
+    """Train what a file lacks, and add each to it when it is done; then all that it holds, by key of the run."""
     known = read_outcomes(file)
     missing = [config for config in configs if config.key not in known]
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
@@ -148,6 +145,7 @@ def add_outcomes(configs: Sequence[RunConfig], file: Path, jobs: int) -> None:
             with replacing(file) as out:
                 out.write("".join(f"{line}\n" for line in lines).encode())
             sys.stderr.write(f"{done} of {len(missing)} runs done\n")
+    return known
 
 
 def variance_of_examples(first: Sequence[Outcome], second: Sequence[Outcome]) -> tuple[float, int]:
@@ -255,28 +253,24 @@ def comparisons(table: Table, found: Mapping[str, Outcome]) -> Iterator[Comparis
 
 def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[list[Any]]:
     """One for each comparison of a table, which are corrected together."""
-    compared, equivalent = [*comparisons(table, found)], page.equivalences(table)
+    compared, (labels, cells) = [*comparisons(table, found)], differences([table], page).values()
+    over_seeds = dict(zip(labels, cells, strict=True))
     margin = page.suite.margin_of(table.task.name) if page.suite else None
     assert margin is not None
     differ, equal = (holm(p) for p in zip(*(comparison.p_values(margin) for comparison in compared), strict=True))
-    higher = table.task.higher_is_better
-    digits, unit = (4, 1) if table.task.metric == "bits_per_byte" else (2, 100)
+    unit, digits = (100, 2) if is_share(table.task) else (1, 4)
     for comparison, p_differ, p_equal in zip(compared, differ, equal, strict=True):
-        row, difference = comparison.row, comparison.difference
-        over_both = said(verdict(difference, p_differ, higher), Equivalence(margin, p_equal).holds)
+        row = comparison.row
+        word = verdict(comparison.difference, p_differ, table.task.higher_is_better)
+        said = word if word in BETTER_OR_WORSE else "equivalent" * Equivalence(margin, p_equal).holds
+        half_width, error, moved = (
+            f"{unit * figure:.{digits}f}"
+            for figure in (comparison.half_width, comparison.variance**0.5, comparison.moved)
+        )
         yield [
-            table.task.name, row.label,
-            f"{unit * difference.mean:+.{digits}f} ± {unit * (difference.half_width or 0):.{digits}f}"
-            f"{said(row.verdict, equivalent[row.label].holds)}",
-            f"± {unit * comparison.half_width:.{digits}f}{over_both}",
-            p_text(row.p_adjusted), p_text(p_differ), f"{unit * comparison.variance**0.5:.{digits}f}",
-            f"{comparison.units:,}", comparison.seeds, f"{unit * comparison.moved:.{digits}f}",
+            table.task.name, row.label, over_seeds[row.label], f"± {half_width} {said}".rstrip(),
+            p_text(row.p_adjusted), p_text(p_differ), error, f"{comparison.units:,}", comparison.seeds, moved,
         ]  # fmt: skip
-
-
-def said(verdict: str | None, equivalent: bool) -> str:
-    """What stands behind an interval."""
-    return f" {verdict}" if verdict in BETTER_OR_WORSE else " equivalent" if equivalent else ""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -292,8 +286,7 @@ def main(arguments: Sequence[str]) -> None:
     tables = [table for table in page.tables if table.task.name in options.tasks]
     runs = [record.config for table in tables for row in table.rows for record in row.finished]
     wanted = [run for run in runs if run.seed < SEEDS[run.task]]
-    add_outcomes(sorted(wanted, key=lambda run: run.seed), options.outcomes, options.jobs)
-    found = read_outcomes(options.outcomes)
+    found = add_outcomes(sorted(wanted, key=lambda run: run.seed), options.outcomes, options.jobs)
     grid = tabulate(
         [line for table in tables for line in lines(page, table, found)], HEAD, tablefmt="pipe", disable_numparse=True
     )

@@ -89,6 +89,8 @@ def test_runs_done_again_differ_as_results_say() -> None:
     assert changes["vit-cifar10"] == [0.0] * 20
     assert (min(changes["text-sst2"]), max(changes["text-sst2"])) == pytest.approx((-1.49, 1.38), abs=0.005)
     assert len(changes["text-sst2"]) == 20
+    assert max(map(abs, changes["text-imdb"])) == pytest.approx(0.46, abs=0.005)
+    assert len(changes["text-imdb"]) == 10
 
     same = read_records(ROOT / "results" / "checks" / "kernels-images.jsonl")
     assert [(again.config.encoding, again.config.seed) for again in same] == [("add", seed) for seed in range(8)]
