@@ -79,8 +79,8 @@ def test_a_page_has_its_parts_in_order() -> None:
     assert [text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")] == sorted(
         text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")
     )
-    parts = ["Overview", "What", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits", "Notes"]
-    assert heads(text) == parts
+    parts = ["Overview", "What", "What", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits"]
+    assert heads(text) == [*parts, "Notes"]
 
 
 def test_a_page_states_what_its_suite_declares() -> None:
@@ -91,8 +91,9 @@ def test_a_page_states_what_its_suite_declares() -> None:
     assert "pebench run --suite mine\n" in text
     assert "**Decision rule.** By eye." in markdown(page(runs(), replace(SUITE, decision="By eye.")))
     changed = page(runs(), replace(SUITE, remarks=("A seed more.", "It was dark.")))
-    assert "**Since it was declared.** A seed more. It was dark.\n" in markdown(changed)
-    assert "<b>Since it was declared.</b> A seed more." in html(changed)
+    assert "\n\n**Since it was declared:**\n\n- A seed more.\n- It was dark.\n\n## " in markdown(changed)
+    assert "<b>Since it was declared:</b></p>\n<ul>\n<li>A seed more.</li>\n<li>It was dark.</li>" in html(changed)
+    assert "Since it was declared" not in markdown(page(runs())) + html(page(runs()))
     assert json.loads(to_json(changed))["suite"]["remarks"] == ["A seed more.", "It was dark."]
 
 

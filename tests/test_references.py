@@ -13,8 +13,8 @@ from pebench import __version__
 from pebench.cli import main
 from pebench.config import CORE_ENCODINGS
 from pebench.records import read_records
-from pebench.references import OWN, bibliography, bibtex, cited, encodings_in, fields_of, keys_of, link, sources
-from pebench.registry import encoding_cards, load_encoding
+from pebench.references import OWN, bibliography, bibtex, cited, fields_of, keys_of, link, sources
+from pebench.registry import encoding_cards, load_encoding, parts_of
 from pebench.results.tables import build_tables
 from pebench.suites import suite_files
 from pebench.tasks import TASKS
@@ -78,7 +78,7 @@ def test_every_paper_that_an_encoding_cites_is_named_in_its_docstring(name):
     text = Path(sys.modules[load_encoding(name).__module__].__file__ or "").read_text(encoding="utf-8")
     for key in keys_of(name) - {OWN}:
         number = fields_of(bibliography()[key]).get("eprint")
-        inner = {part for part in encodings_in(name, {}) if part != name}  # what it wraps has its own
+        inner = {part for part, _ in parts_of(name, {}) if part != name}  # what it wraps has its own
         if number and key not in {other for part in inner for other in keys_of(part)} and name not in BY_REFERENCE:
             assert f"arxiv.org/abs/{number}" in text
 

@@ -37,6 +37,7 @@ class EncodingCard:
         summary: First line of the class's docstring.
         module: Where it is defined.
         options: Keyword options of its constructor with their defaults.
+        meanings: What they are, as the class's docstring says under ``Args:``; not all need be there.
         types: Their types; ``None`` is allowed where it is the default.
         declared: The attributes of `DECLARED`, by name; `pebench.PositionalEncoding` documents them.
         hooks: Those of `HOOKS` that it overrides.
@@ -46,6 +47,7 @@ class EncodingCard:
     summary: str
     module: str
     options: Mapping[str, Any]
+    meanings: Mapping[str, str]
     types: Mapping[str, type]
     declared: Mapping[str, Any]
     hooks: tuple[str, ...]
@@ -81,7 +83,8 @@ def read_card(name: str, module: str, cls: str) -> EncodingCard:
     texts = {argument.arg: ast.unparse(argument.annotation) for argument, _ in pairs if argument.annotation}
     summary = next((text for node in family[:1] if (text := ast.get_docstring(node))), "")
     hooks = tuple(hook for hook in HOOKS if any(hook in body for body in methods[:-1]))
-    return EncodingCard(name, _first_line(summary), module, options, _types(name, options, texts), declared, hooks)
+    types = _types(name, options, texts)
+    return EncodingCard(name, _first_line(summary), module, options, _meanings(summary), types, declared, hooks)
 
 
 def card_of(name: str, cls: Any) -> EncodingCard:
@@ -112,7 +115,8 @@ def card_of(name: str, cls: Any) -> EncodingCard:
     declared = {attribute: getattr(cls, attribute) for attribute in DECLARED}
     hooks = tuple(hook for hook in HOOKS if getattr(cls, hook) is not getattr(root, hook))
     types = _types(name, options, texts)
-    return EncodingCard(name, _first_line(cls.__doc__ or ""), cls.__module__, options, types, declared, hooks)
+    said = inspect.getdoc(cls) or ""
+    return EncodingCard(name, _first_line(said), cls.__module__, options, _meanings(said), types, declared, hooks)
 
 
 def _types(name: str, options: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, type]:
@@ -137,6 +141,19 @@ def _types(name: str, options: Mapping[str, Any], annotations: Mapping[str, str]
 
 def _first_line(docstring: str) -> str:
     return next((line.strip().rstrip(".") for line in docstring.splitlines() if line.strip()), "")
+
+
+def _meanings(docstring: str) -> dict[str, str]:
+    r"""What a docstring says of arguments, by name.
+
+    Example:
+        >>> _meanings("A cat.\n\nArgs:\n    legs: How many;\n        four.\n    tail: Long.\n\nShape:\n    x: (B,)")
+        {'legs': 'How many; four.', 'tail': 'Long.'}
+    """
+    _, _, below = docstring.partition("\nArgs:\n")
+    block = re.split(r"^\S", below, maxsplit=1, flags=re.MULTILINE)[0]
+    items = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in items}
 
 
 def _literal(node: ast.expr | None) -> Any:

@@ -1,15 +1,14 @@
 """What to cite for an encoding, a task, a suite, a table, and pebench itself, as BibTeX. No torch here."""
 
-import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pebench.errors import UserError, unknown_name
-from pebench.registry import encoding_card, encoding_cards, parse_encoding, plugin_cards
+from pebench.registry import encoding_card, encoding_cards, parse_encoding, parts_of, plugin_cards
 from pebench.results.tables import Table
 from pebench.suites import load_suite, shipped, suite_files
 from pebench.tasks import TASKS
@@ -105,7 +104,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
 
 
 def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
-    keys = {key for part in encodings_in(name, options) for key in _own_keys(part, images)}
+    keys = {key for part, _ in parts_of(name, options) for key in _own_keys(part, images)}
     if not keys:
         raise UserError(f"encoding {name!r} names nothing to cite: its class has no attribute `cite`.")
     if unknown := keys - set(bibliography()):
@@ -123,21 +122,6 @@ def _own_keys(name: str, images: bool) -> set[str]:
 def _on_images() -> frozenset[str]:
     """Keys of the works that took an encoding to images: texts do not stand on them."""
     return frozenset(key for key, entry in bibliography().items() if IMAGES in entry)
-
-
-def encodings_in(name: str, options: Mapping[str, Any]) -> Iterator[str]:
-    """The encoding called `name`, and those that it changes or joins, by their names.
-
-    Example:
-        >>> list(encodings_in("stack", {"second": "alibi"}))
-        ['stack', 'add', 'alibi']
-    """
-    yield name
-    card = encoding_card(name)
-    for value in {**card.options, **options}.values() if card.declared["wraps"] else ():
-        if isinstance(value, str):
-            with contextlib.suppress(UserError):  # an option that names no encoding
-                yield from encodings_in(*parse_encoding(value))
 
 
 @dataclass(frozen=True)
@@ -159,7 +143,7 @@ def sources(tables: Sequence[Table]) -> Sources:
     Encodings that are not ours are left out: a page must not depend on which packages its reader has.
     """
     rows = [row for table in tables for row in table.rows if row.config.encoding in encoding_cards()]
-    parts = {part for row in rows for part in encodings_in(row.config.encoding, row.config.encoding_args)}
+    parts = {part for row in rows for part, _ in parts_of(row.config.encoding, row.config.encoding_args)}
     ours = sorted(parts & set(encoding_cards()))
     tasks = {table.task.name: table.task for table in tables}
     images = _images(tasks)

@@ -6,12 +6,13 @@ a name and checking an option happen here, in milliseconds, from source files al
 """
 
 import ast
+import contextlib
 import functools
 import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -254,6 +255,25 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
             f"(5, True, 'learned', None), got {text!r}."
         ) from None
     return name, normal_options(name, options)
+
+
+def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """An encoding, and those that it changes or joins, each with the options that it is given.
+
+    Args:
+        name: Of the encoding.
+        options: Those that differ from their defaults.
+
+    Example:
+        >>> list(parts_of("stack", {"second": "alibi"}))
+        [('stack', {'second': 'alibi'}), ('add', {}), ('alibi', {})]
+    """
+    yield name, options
+    card = encoding_card(name)
+    for value in {**card.options, **options}.values() if card.declared["wraps"] else ():
+        if isinstance(value, str):
+            with contextlib.suppress(UserError):  # an option that names no encoding
+                yield from parts_of(*parse_encoding(value))
 
 
 def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,8 @@ SYMBOLS = {
 }  # fmt: skip
 LEGEND = (
     "D width, H heads, K head width, N layers, P axes, L tokens, extent: tokens per axis. Relative: a shift of all "
-    "positions changes nothing. Beyond: positions outside the trained extent. –: as of the encodings that it changes."
+    "positions changes nothing. Beyond: what it does with positions outside the trained extent, not how well. –: as of "
+    "the encodings that it changes."
 )
 
 

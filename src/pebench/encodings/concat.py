@@ -11,7 +11,7 @@ from pebench.registry import register
 
 @register("concat")
 class ConcatEncoding(TableEncoding):
-    """Fixed sinusoid in the last d_p channels, content in the first d_t = d - d_p.
+    """Fixed sinusoid in the last d_p channels, content in the first D - d_p.
 
     The model behind the input is unchanged: only the content's embedding is narrower. This is the
     plain reading of "concatenate instead of add"; it is not concatenation followed by a projection,
@@ -46,7 +46,7 @@ class ConcatEncoding(TableEncoding):
         tensor([[[1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
-    cite = ("hallam2026fusion", "vaswani2017attention")
+    cite = ("vaswani2017attention",)
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from pebench.registry import register
 
 @register("concat-wide")
 class ConcatWideEncoding(ConcatEncoding):
-    """Fixed sinusoid of d_p channels next to content of d_model channels: the residual stream has d_model + d_p.
+    """Fixed sinusoid of d_p channels next to content of D channels: the residual stream has D + d_p.
 
     Heads, norms and projections grow with the stream; the feed-forward layer's hidden width stays. The
     model is a larger one, so compare it under the regime ``parameters`` or ``FLOPs``.
@@ -42,7 +42,7 @@ class ConcatWideEncoding(ConcatEncoding):
         tensor([[[1.0000, 1.0000, 1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
-    cite = ("hallam2026fusion", "vaswani2017attention")
+    cite = ("vaswani2017attention",)
 
     def __init__(
         self,

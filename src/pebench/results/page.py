@@ -206,6 +206,11 @@ class Page:
         return tuple(replace(self.suite, regime="width", select={}).kinds()) if self.suite else ()
 
     @property
+    def remarks(self) -> Sequence[str]:
+        """What has come up since the suite was declared."""
+        return self.suite.remarks if self.suite else ()
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds that the suite tests."""
         return self.suite.tested if self.suite else ()

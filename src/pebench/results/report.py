@@ -33,6 +33,7 @@ from pebench.results.grids import (
     sweep,
     title,
 )
+from pebench.results.legend import LEGEND, legend
 from pebench.results.origin import command, provenance, series_warnings, warnings
 from pebench.results.page import Page, Series, shortened
 from pebench.results.stats import MIN_PAIRS
@@ -61,13 +62,15 @@ SHARES = (
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
 PAIRS = (
     "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
-    "paired t-tests at 5 %, corrected over all pairs of rows, run or not. What was not declared to be compared, this "
-    "suggests; another study would have to show it. Their p-values are in the JSON."
+    "paired t-tests at 5 %, corrected over all pairs of rows, run or not: over more than the verdicts above, so that "
+    "one of those may be missing here. What was not declared to be compared, this suggests; another study would have "
+    "to show it. Their p-values are in the JSON."
 )
 GATES = (
-    "What must hold before anything is claimed, checked over these records. What does not hold is a bug, or a finding "
-    "to be explained."
+    "What must hold if the code is right, and what published results lead one to expect, checked over these records. "
+    "What does not hold is looked into before anything is claimed: it is a bug, or a finding."
 )
+SINCE = "Since it was declared:"
 OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
 MANY_SEEDS = 30
 """From as many on resampled intervals hold about as often as they say."""
@@ -115,7 +118,7 @@ ACROSS = """\
 
 
 def markdown(page: Page, folder: str | None = None) -> str:
-    """A page: question, finding, overview, declaration, tables, figures across tasks, commands, origin, gaps, limits.
+    """A page: question, finding, overview, rows, declaration, tables, figures across tasks, commands, origin, gaps.
 
     Args:
         page: What to write.
@@ -139,8 +142,10 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
         yield "\n".join(shown.get(figures.series_name(series), ()))
     for group in page.overviews:
         yield f"## Overview ({group_title(group)})\n\n{_overview(group, page)}\n\nCite: {cited(group)}."
+    yield _rows(page)
     if declared := [*declaration(page)]:
         yield "\n\n".join(["## What was declared", *declared])
+        yield f"**{SINCE}**\n\n{_bullets(page.remarks)}" if page.remarks else ""
     for table, stem in zip(page.tables, figures.stems(page.tables), strict=True):
         yield _section(table, page)
         yield "\n".join(shown.get(stem, ()))
@@ -158,6 +163,11 @@ def _parts(page: Page, folder: str | None) -> Iterator[str]:
         said = {picture.title.partition(",")[0]: picture.caption for picture in figures.pictures(page)}
         yield "## Pictures\n\n" + _bullets(f"{kind}. {caption}" for kind, caption in said.items()) if said else ""
     yield notes(page)
+
+
+def _rows(page: Page) -> str:
+    lines = legend(page)
+    return f"## What the rows are\n\n{LEGEND}\n\n{_bullets(lines)}" if lines else ""
 
 
 def _along(series: Series, page: Page) -> Iterator[str]:
@@ -222,7 +232,7 @@ def question(page: Page) -> Iterator[str]:
 
 
 def declaration(page: Page) -> Iterator[str]:
-    """What was expected, by which rule it is decided, and what has changed since: a paragraph each."""
+    """What was expected, by which rule it is decided, and when that was said: a paragraph each."""
     if not (suite := page.suite):
         return
     if suite.expect:
@@ -232,8 +242,6 @@ def declaration(page: Page) -> Iterator[str]:
     yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
     if suite.declared_at:
         yield f"**Declared.** {_declared(page, suite.declared_at)}"
-    if suite.remarks:
-        yield f"**Since it was declared.** {' '.join(suite.remarks)}"
 
 
 def _declared(page: Page, when: datetime) -> str:
@@ -242,7 +250,7 @@ def _declared(page: Page, when: datetime) -> str:
     began += [record.started for record in page.selecting if record.started]
     before = sum(datetime.fromisoformat(time) < when for time in began)
     earlier = f"when {before:,} of" if before else "before any of"
-    later = " What has come up since is told next." if page.suite and page.suite.remarks else ""
+    later = " What has come up since is told next." if page.remarks else ""
     return f"{when:%Y-%m-%d %H:%M} UTC, {earlier} {counted(len(began), 'run')} here had begun.{later}"
 
 

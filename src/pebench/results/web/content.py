@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 from pebench.references import authors_and_year, sources, title_and_link
 from pebench.results import figures, grids, report
 from pebench.results.absences import absence_lines
+from pebench.results.legend import LEGEND, legend
 from pebench.results.origin import command, series_warnings, warnings
 from pebench.results.page import Page
 from pebench.results.tables import Table
@@ -81,7 +82,11 @@ def content(page: Page) -> dict[str, Any]:
     return {
         "name": page.suite.name if page.suite else None,
         "head": [prose(text) for text in report.question(page)],
+        "rows_text": prose(LEGEND),
+        "rows": [prose(line) for line in legend(page)],
         "declared": [prose(text) for text in report.declaration(page)],
+        "since": report.SINCE,
+        "remarks": [prose(text) for text in page.remarks],
         "overviews": [
             {"title": grids.group_title(group), "cite": _cite(group), **_compared(group, page)}
             for group in page.overviews
