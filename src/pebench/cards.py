@@ -7,7 +7,7 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,15 @@ class EncodingCard:
     types: Mapping[str, type]
     declared: Mapping[str, Any]
     hooks: tuple[str, ...]
+
+    def told(self, options: Container[str]) -> str:
+        """What some of its options are, in Markdown.
+
+        Args:
+            options: Their names; they come in the order of the constructor.
+        """
+        said = (f"`{option}`: {self.meanings[option]}" for option in self.options if option in options)
+        return " ".join(said).replace("``", "`")
 
 
 class UnreadableError(Exception):

@@ -76,11 +76,13 @@ def _details(card: EncodingCard) -> str:
 
 
 def markdown() -> str:
-    """Our own encodings as Markdown tables, one for each group."""
+    """Our own encodings as Markdown tables, one for each group, and below each what its options mean."""
     parts = [f"{LEGEND}\n"]
     for title, group in _grouped(encoding_cards()).items():
         rows = [{**_cells(card), "Encoding": f"`{card.name}`", "Papers": _papers(card)} for card in group]
         parts.append(f"### {title}: {MEANING[title]}\n\n{_pipe(rows)}\n")
+        told = "\n".join(f"- **{card.name}**: {card.told(card.options)}" for card in group if card.options)
+        parts += [f"Options:\n\n{told}\n"] if told else []
     return "\n".join(parts)
 
 

@@ -1,6 +1,5 @@
 """What the rows of a page are: each encoding in a sentence, with the options that rows set."""
 
-from pebench.cards import EncodingCard
 from pebench.registry import encoding_cards, parts_of
 from pebench.results.page import Page
 from pebench.words import natural
@@ -24,9 +23,7 @@ def legend(page: Page) -> list[str]:
         if config.encoding in cards:
             for name, options in parts_of(config.encoding, config.encoding_args):
                 used.setdefault(name, set()).update(options)
-    return [_line(cards[name], used[name]) for name in sorted(used, key=natural) if name in cards]
-
-
-def _line(card: EncodingCard, options: set[str]) -> str:
-    set_here = [f"`{option}`: {card.meanings[option]}" for option in card.options if option in options]
-    return " ".join([f"**{card.name}**: {card.summary}.", *set_here]).replace("``", "`")
+    ours = [(cards[name], used[name]) for name in sorted(used, key=natural) if name in cards]
+    return [
+        f"**{card.name}**: {card.summary}. {card.told(options)}".rstrip().replace("``", "`") for card, options in ours
+    ]
