@@ -3,6 +3,7 @@
 import io
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -60,8 +61,8 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
         assert shown(name, tmp_path / config.directory) == pytest.approx({p["step"]: p[name] for p in record.curve})
 
 
-def test_an_interrupted_run_may_be_moved(tmp_path: Path) -> None:
-    """Its best weights are behind it, so that it must know them in their new place."""
+def test_an_interrupted_run_may_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its best weights are behind it, so that it must know them in their new place; and it tells where it was."""
     settings = {"max_steps": 60, "evaluations": 6, "learning_rate": 3.0, "warmup": 0.9, "clip": 100.0}
     config = configure("vit-digits", "add", 0, "quick", {f"train.{name}": value for name, value in settings.items()})
     undisturbed = run(config, options(tmp_path / "whole"))
@@ -69,16 +70,29 @@ def test_an_interrupted_run_may_be_moved(tmp_path: Path) -> None:
     with pytest.raises(InterruptedRunError):
         run(config, options(tmp_path / "here"), stop=after(45))
     (tmp_path / "here").rename(tmp_path / "there")
-    assert run(config, options(tmp_path / "there")).metrics == undisturbed.metrics
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    monkeypatch.setattr("pebench.environment.device_text", lambda _: "cpu: another")
+    record = run(config, options(tmp_path / "there"))
+    assert record.metrics == undisturbed.metrics
+    assert record.environment["device"] == f"{undisturbed.environment['device']}, then cpu: another"
+    assert undisturbed.started <= record.started <= now
 
 
-def test_a_run_of_another_plug_in_begins_again(
-    undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+OTHERS = {
+    "runner.described_plugins": lambda _: {"plugins": {"add": {"sha256": "changed"}}},
+    "environment.code": lambda: "changed",
+    "environment.versions": lambda: {"torch": "another"},
+}
+
+
+@pytest.mark.parametrize("changed", OTHERS)
+def test_a_run_of_other_code_begins_again(
+    changed: str, undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InterruptedRunError):
         run(DIGITS, options(tmp_path), stop=after(5))
-    monkeypatch.setattr("pebench.runner.described_plugins", lambda _: {"plugins": {"add": {"sha256": "changed"}}})
-    with pytest.warns(UserWarning, match=r"last\.ckpt is of other data or another plug-in; the run begins again"):
+    monkeypatch.setattr(f"pebench.{changed}", OTHERS[changed])
+    with pytest.warns(UserWarning, match=r"last\.ckpt is of other data, code or versions; the run begins again"):
         record = run(DIGITS, options(tmp_path))
     assert record.curve == undisturbed[DIGITS.task].curve
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]

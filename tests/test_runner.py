@@ -108,6 +108,11 @@ def test_a_curve_has_a_point_for_each_evaluation(record: Record) -> None:
     assert all({"val/loss", "train/loss"} <= set(point) for point in record.curve)
 
 
+def test_a_curve_has_a_point_at_the_last_step_where_evaluations_do_not_divide_the_steps(tmp_path: Path) -> None:
+    ran = run(smoke(max_steps=11, evaluations=3), options(tmp_path))
+    assert [point["step"] for point in ran.curve] == [3, 6, 9, 11]
+
+
 def test_the_headline_metric_may_choose_the_weights(tmp_path: Path) -> None:
     config = smoke("vit-digits", "add", max_steps=60, evaluations=12, learning_rate=0.05, monitor="metric")
     record = run(config, options(tmp_path))
@@ -453,11 +458,16 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
     clock, watch = [0.0], Stopwatch()
     monkeypatch.setattr("pebench.callbacks.time.perf_counter", lambda: clock[0])
     trainer = SimpleNamespace(global_step=0, max_steps=10, state=SimpleNamespace(fn="fit"))
+    trainer.strategy = SimpleNamespace(root_device=torch.device("cpu"))
+    watch.setup(trainer, None, "fit")
     for step in range(1, 11):
         watch.on_train_batch_start(trainer, None, None, step - 1)
         clock[0] += 100 if step <= 3 else 1
         trainer.global_step = step
         watch.on_train_batch_end(trainer, None, None, None, step - 1)
+        if step == 7:
+            watch.state_dict()
+            clock[0] += 1000  # the checkpoint of a minute
         if step % 5 == 0:
             watch.on_validation_start(trainer, None)
             clock[0] += 1000
@@ -466,6 +476,7 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
     watch.on_train_end(trainer, None)
     assert (watch.seconds, watch.steps) == (7, 7)
     resumed = Stopwatch()
+    resumed.setup(trainer, None, "fit")
     resumed.load_state_dict(watch.state_dict())
     trainer.max_steps = 20
     for step in range(11, 21):
@@ -475,6 +486,18 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
         resumed.on_train_batch_end(trainer, None, None, None, step - 1)
     resumed.on_train_end(trainer, None)
     assert (resumed.seconds, resumed.steps) == (14, 14)
+    assert resumed.devices == watch.devices
+
+
+def test_the_stopwatch_measures_one_device_and_names_all() -> None:
+    watch = Stopwatch()
+    watch.devices = ["cuda: B"]
+    earlier = {"seconds": 5.0, "steps": 10, "wall": 6.0, "started": "2026-01-01T00:00:00+00:00"}
+    watch.load_state_dict({**earlier, "devices": ["cuda: B", "cpu: A"]})
+    assert (watch.seconds, watch.steps, watch.devices) == (0, 0, ["cpu: A", "cuda: B"])
+    assert (watch.earlier, watch.started) == (6, "2026-01-01T00:00:00+00:00")
+    watch.load_state_dict({**earlier, "devices": ["cpu: A", "cuda: B"]})
+    assert (watch.seconds, watch.steps) == (5, 10)
 
 
 def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:
@@ -482,7 +505,7 @@ def test_progress_is_told_with_steps_and_metrics(tmp_path: Path) -> None:
     run(smoke(max_steps=20, evaluations=2), options(tmp_path), lambda step, metrics: told.append((step, metrics)))
     steps = [step for step, _ in told]
     assert steps == sorted(steps)
-    assert set(steps) == {*range(2, 21, 2)}
+    assert set(steps) == {*range(0, 21, 2)}
     assert "val/accuracy" in told[-1][1]
 
 
@@ -546,6 +569,16 @@ def test_a_picture_that_cannot_be_drawn_costs_no_run(
     config = configure("vit-digits", "learned", 0, "smoke")
     assert run(config, options(tmp_path)).ok
     assert "no ink" in caplog.text
+
+
+def test_a_tensorboard_that_cannot_be_written_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("pebench.runner.log_outcome", fail)
+    with pytest.warns(UserWarning, match="TensorBoard lacks the outcome of this run: no space left"):
+        assert run(smoke(), options(tmp_path)).ok
+    assert find_record(smoke(), tmp_path)
 
 
 def test_tensorboard_has_one_row_of_hyperparameters(record: Record, folder: Path) -> None:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import Tensor
 
+from pebench import environment
 from pebench.errors import DivergedError, InterruptedRunError
 from pebench.files import replacing
 from pebench.streams import stream
@@ -83,21 +85,30 @@ class Curve(Callback):
 
 
 class Stopwatch(Callback):
-    """Measures training time without validation, from the end of the first steps of every attempt on.
+    """Measures training time without validation or checkpoints, from the end of the first steps of every attempt on.
 
     Attributes:
-        seconds: Training time measured.
+        seconds: Training time measured; of attempts on one device, the latest.
         steps: Steps in it.
         earlier: Wall-clock time of the attempts that this one resumes, in seconds.
+        started: When the first of them began, in UTC.
+        devices: What they ran on, each once, the latest last.
     """
 
     WARM_UP = 3
 
     def __init__(self) -> None:
         self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.devices: list[str] = []
         self._born = time.perf_counter()
         self._since: float | None = None
         self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
+
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        """Note the device."""
+        if not self.devices:
+            self.devices = [environment.device_text(trainer.strategy.root_device)]
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start the watch, once warm and after every validation."""
@@ -128,14 +139,18 @@ class Stopwatch(Callback):
             self._since = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Time so far, for a checkpoint."""
-        running = time.perf_counter() - self._since if self._since is not None else 0.0
-        return {"seconds": self.seconds + running, "steps": self.steps, "wall": self.wall}
+        """Stop the watch, and tell the time so far to the checkpoint that is being written."""
+        self._pause()
+        kept = {"seconds": self.seconds, "steps": self.steps, "wall": self.wall}
+        return {**kept, "started": self.started, "devices": self.devices}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
-        self.earlier = state_dict["wall"]
+        earlier, here = state_dict["devices"], self.devices[-1:]
+        if earlier[-1:] == here:  # else its speed is another's
+            self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
+        self.earlier, self.started = state_dict["wall"], state_dict["started"]
+        self.devices = [*(device for device in earlier if device not in here), *here]
 
     @property
     def wall(self) -> float:
@@ -183,7 +198,7 @@ class Resumable(Checkpoint):
     Args:
         path: Of the checkpoint.
         stop: Says whether to stop.
-        made_of: Data and plug-ins of the run, kept with its state.
+        made_of: Data, code and versions of the run, kept with its state.
     """
 
     EVERY_S = 60.0

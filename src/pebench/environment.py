@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import hashlib
 import platform
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def versions() -> dict[str, str]:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             found[package] = "absent"
-    return found | {"torch": torch.__version__}
+    return found | {"torch": str(torch.__version__)}  # which is a class of its own, that no checkpoint may hold
 
 
 @functools.cache
@@ -38,6 +39,15 @@ def commit() -> str | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return head + ("+changes" if changes else "")
+
+
+@functools.cache
+def code() -> str:
+    """SHA-256 of pebench's own source files: which code runs, whatever the checkout's history says of it."""
+    root, found = Path(__file__).parent, hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return found.hexdigest()
 
 
 def _git(root: Path, *arguments: str) -> str:
@@ -57,6 +67,11 @@ def device_name(device: torch.device) -> str:
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+def device_text(device: torch.device) -> str:
+    """A device as records name it: ``cpu: AMD EPYC 9754``."""
+    return f"{device.type}: {device_name(device)}"
 
 
 def reset_peak_memory() -> None:
@@ -93,6 +108,6 @@ def describe(device: torch.device, precision: str, compiled: bool, attention: st
         attention: The kernel that attention took.
     """
     return {
-        "versions": versions(), "commit": commit(), "device": f"{device.type}: {device_name(device)}",
+        "versions": versions(), "commit": commit(), "device": device_text(device),
         "threads": torch.get_num_threads(), "precision": precision, "compiled": compiled, "attention": attention,
     }  # fmt: skip

@@ -7,7 +7,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +90,8 @@ def run(
         UserError: If the data cannot be had, or the devices do not divide the batch.
         ValueError: If the encoding does not fit the model.
     """
-    started = datetime.now(UTC)
     environment.reset_peak_memory()  # an earlier run may have been in this process
-    environment.commit()  # kept: the checkout may have another one when the run ends
+    environment.commit(), environment.code()  # kept: the checkout may have another one when the run ends
     if options.threads:
         torch.set_num_threads(options.threads)
     if config.train.batch_size % options.devices:
@@ -103,7 +101,8 @@ def run(
     last = folder / "checkpoints" / "last.ckpt"
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
-    made_of = {"data": data.fingerprint, **described_plugins(module.trunk.encoding)}
+    made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions()}
+    made_of |= described_plugins(module.trunk.encoding)
     step = resumable_step(last, made_of)
     if is_first_process():
         clear(folder, step)
@@ -118,6 +117,7 @@ def run(
     if trainer.precision != config.train.precision:  # Lightning takes another, and only warns
         raise UserError(f"train.precision={config.train.precision} needs a GPU; on processors: bf16-mixed.")
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
+    on_progress(step, {})  # where it begins, so that what remains is not taken for what an earlier attempt left
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
     device = trainer.strategy.root_device
     memory = environment.peak_memory_gib(device)  # of training: tests at other sizes are not the same for all rows
@@ -143,13 +143,16 @@ def run(
         environment=environment.describe(
             device, config.train.precision, config.train.compile, attention_kernel(config, device, learned_bias)
         )
-        | {"devices": trainer.world_size}
+        | {"device": ", then ".join(stopwatch.devices), "devices": trainer.world_size}
         | described_plugins(module.trunk.encoding),
         position_shares=shares,
-        started=started.isoformat(timespec="seconds"),
+        started=stopwatch.started,
     )
     if trainer.is_global_zero:
-        log_outcome(logger, record, module.trunk.encoding)
+        try:
+            log_outcome(logger, record, module.trunk.encoding)
+        except Exception as error:  # what TensorBoard shows is no reason to lose a run
+            warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
         write_record(record, options.out)
         shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return record
@@ -165,14 +168,14 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
 
     Args:
         checkpoint: That the earlier attempt left.
-        made_of: Data and plug-ins of this one, if they matter; a run of others is another run, and begins again.
+        made_of: Data, code and versions of this one, if they matter; a run of others is another run, and begins again.
     """
     if not checkpoint.is_file():
         return 0
     try:
         values = torch.load(checkpoint, weights_only=True, mmap=True)
         if made_of and values["callbacks"].get("Resumable", {}).get("made_of", made_of) != made_of:
-            warnings.warn(f"{checkpoint} is of other data or another plug-in; the run begins again", stacklevel=2)
+            warnings.warn(f"{checkpoint} is of other data, code or versions; the run begins again", stacklevel=2)
             return 0
         return int(values["global_step"])
     except Exception as error:  # torch raises many kinds for a damaged file
