@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -319,6 +320,20 @@ def test_an_exit_in_the_middle_is_a_failure(tmp_path: Path, monkeypatch: pytest.
     record = find_record(HEALTHY[0], tmp_path)
     assert record is not None
     assert (record.error or {})["reason"] == "SystemExit: 0"
+
+
+@pytest.mark.parametrize(("error", "kept"), [(DivergedError("the loss is nan"), False), (RuntimeError("no"), True)])
+def test_a_run_that_diverged_begins_again_where_it_is_tried_again(
+    error: Exception, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = tmp_path / HEALTHY[0].directory / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    monkeypatch.setattr("pebench.processes.run_on_devices", lambda *_: (_ for _ in ()).throw(error))
+    assert work(HEALTHY[0], options(tmp_path))
+    assert checkpoints.exists() == kept
+    found = find_record(HEALTHY[0], tmp_path)
+    assert found.started
+    assert datetime.fromisoformat(found.started) <= datetime.now(UTC)
 
 
 def test_a_disk_that_is_full_ends_no_other_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

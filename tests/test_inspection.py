@@ -412,7 +412,14 @@ def test_another_machine_is_none() -> None:
     assert merge([[one], [other]]) == ([one], [])
 
 
-def test_of_two_failed_records_the_first_is_kept() -> None:
+def test_of_two_failed_records_one_that_diverged_is_kept() -> None:
+    one, other = run("add", 0, None), run("add", 0, None)
+    killed = replace(one, error={"kind": "killed", "reason": "the power failed", "log": ""})
+    diverged = replace(other, error={"kind": "diverged", "reason": "the loss is nan", "log": ""})
+    assert merge([[killed], [diverged]]) == merge([[diverged], [killed]]) == ([diverged], [])
+
+
+def test_of_two_others_the_first_is_kept() -> None:
     one = run("add", 0, None)
     other = replace(one, error={"kind": "killed", "reason": "the power failed", "log": ""})
     assert merge([[one], [other]]) == ([one], [])

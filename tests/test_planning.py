@@ -233,6 +233,9 @@ def test_a_value_that_diverges_with_some_seed_is_no_choice(which: int) -> None:
     (victim,) = [c for c in plan.selecting() if c.train.learning_rate == 1e-3 and c.seed == SELECTION_SEED + which]
     records[victim.key] = record(victim, None)
     assert [config.train.learning_rate for config in plan.testing(records)] == [1e-2, 1e-2]
+    (other,) = [c for c in plan.selecting() if c.train.learning_rate == 1e-3 and c != victim]
+    del records[other.key]  # of a value that is out
+    assert [config.train.learning_rate for config in plan.testing(records)] == [1e-2, 1e-2]
 
 
 @pytest.mark.parametrize("lost", ["missing", "killed", "out of memory", "exception", "time limit"])

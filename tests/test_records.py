@@ -212,6 +212,16 @@ def test_a_runs_own_record_goes_before_one_in_a_collection(tmp_path: Path) -> No
     assert [record.throughput for record in read_records(tmp_path)] == [2.0]
 
 
+def test_folders_that_lie_elsewhere_are_read_once_and_circles_have_an_end(tmp_path: Path) -> None:
+    write_record(RECORD, tmp_path / "scratch")
+    (tmp_path / "runs" / "inside").mkdir(parents=True)
+    (tmp_path / "runs" / "elsewhere").symlink_to(tmp_path / "scratch", target_is_directory=True)
+    (tmp_path / "runs" / "again").symlink_to(tmp_path / "scratch", target_is_directory=True)
+    (tmp_path / "runs" / "inside" / "up").symlink_to(tmp_path / "runs", target_is_directory=True)
+    (tmp_path / "runs" / "lost").symlink_to(tmp_path / "nowhere")
+    assert read_records(tmp_path / "runs") == [RECORD]
+
+
 def test_records_that_are_read_share_what_looks_the_same_and_nothing_else(tmp_path: Path) -> None:
     seeds = [replace(RECORD, config=CONFIG.with_seed(seed), environment={"threads": 1}) for seed in range(3)]
     other = replace(RECORD, config=CONFIG.with_seed(3), environment={"threads": 1.0})

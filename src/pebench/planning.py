@@ -67,10 +67,12 @@ class Plan:
         tried = []
         for candidate in self.candidates(kind):
             found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting(kind.task)]
-            if not all(record and (record.ok or record.diverged) for record in found):
+            if any(record and record.diverged for record in found):
+                continue
+            if not all(record and record.ok for record in found):
                 return None
-            scores = [record.metrics[metric] for record in found if record and record.ok]
-            if len(scores) == len(found) and math.isfinite(fmean(scores)):
+            scores = [record.metrics[metric] for record in found if record]
+            if math.isfinite(fmean(scores)):
                 values = candidate.selected_values.values()
                 tried.append(([*map(sort_key, values)], fmean(scores), candidate))
         tried.sort(key=itemgetter(0))

@@ -250,7 +250,7 @@ def _below(folder: str) -> Iterator[str]:
 
     As text: a `Path` for each of very many would take longer than to read them.
     """
-    folders = [folder]
+    folders, linked = [folder], {os.path.realpath(folder)}
     while folders:
         here = folders.pop()
         if os.path.isfile(record := os.path.join(here, FILE_NAME)):
@@ -258,7 +258,12 @@ def _below(folder: str) -> Iterator[str]:
             continue
         with os.scandir(here) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+                if entry.is_symlink():  # to another disk, say; once, or a circle had no end
+                    real = os.path.realpath(entry.path)
+                    if real in linked:
+                        continue
+                    linked.add(real)
+                if entry.is_dir():
                     folders.append(entry.path)
                 else:
                     yield entry.path
@@ -316,7 +321,8 @@ def _check_finite(record: Record) -> None:
 def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[tuple[Record, Record]]]:
     """Records of several machines as one collection, each run once.
 
-    A run that finished anywhere counts as finished. Of two records of a run the first is kept.
+    A run that finished anywhere counts as finished; of two that failed one that diverged counts, which says something
+    of the run. Otherwise the first record of a run is kept.
 
     Args:
         collections: Each as `read_records` gives it; earlier ones take precedence.
@@ -328,7 +334,7 @@ def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[t
     conflicts = []
     for record in (record for records in collections for record in records):
         known = kept.setdefault(record.identity, record)
-        if record.ok and not known.ok:
+        if (record.ok, record.diverged) > (known.ok, known.diverged):
             kept[record.identity] = record
         elif record.ok and (record.metrics, record.dataset) != (known.metrics, known.dataset):
             conflicts.append((known, record))

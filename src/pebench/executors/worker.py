@@ -3,10 +3,12 @@
 import contextlib
 import math
 import os
+import shutil
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pebench.config import Options, RunConfig
@@ -65,8 +67,10 @@ def work(
         except BaseException as error:
             with (folder / LOG).open("a", encoding="utf-8") as log:
                 traceback.print_exc(file=log)
-            seconds = time.monotonic() - started
-            failed_record(config, options.out, failure_kind(error), failure_reason(error), seconds)
+            seconds, kind = time.monotonic() - started, failure_kind(error)
+            failed_record(config, options.out, kind, failure_reason(error), seconds)
+            if kind == "diverged":  # tried again, it would go on from weights that are about to
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)
             with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
                 from pebench.events import log_failure
 
@@ -128,7 +132,8 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     log = out / config.directory / LOG
     tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.is_file() else []
     error = {"kind": kind, "reason": reason, "log": "\n".join(tail)}
-    record = Record(config=config, status="failed", error=error, duration_s=duration_s)
+    started = (datetime.now(UTC) - timedelta(seconds=duration_s)).isoformat(timespec="seconds")
+    record = Record(config=config, status="failed", error=error, duration_s=duration_s, started=started)
     try:
         write_record(record, out)
     except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on, and this one is told of
