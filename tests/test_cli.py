@@ -305,6 +305,8 @@ def test_runs_have_as_many_gpus_as_devices(
     assert at_a_time(9, parser().parse_args([*SMOKE, "--executor", "sequential"])) == 1
     with pytest.raises(UserError, match="--devices 4 expects as many GPUs, got 3"):
         gpu_groups(parser().parse_args([*SMOKE[:-4], "--devices", "4"]))
+    elsewhere = parser().parse_args([*SMOKE[:-4], "--devices", "4", "--executor", "slurm"])
+    assert at_a_time(9, elsewhere) == 1  # whatever this machine has
 
 
 def test_a_page_of_ones_own_suite_names_its_file(first: Answer, tmp_path: Path) -> None:

@@ -201,18 +201,18 @@ def start(
         find_task(config.task).check_available(config.data, options.data_dir)
     kinds = {config.kind: config for config in todo}.values()
     here, elsewhere = options.executor == "sequential", options.executor == "commands"
+    local = here or options.executor == "local"
     with leaving_at_once(), no_search_for_garbage():  # this loads torch
         if not here and not elsewhere:
             warm_up()
         check_costs(kinds)
         check_reach(kinds, options.executor)
         check_devices(kinds, options)
-        groups = gpu_groups(options)
+        groups = gpu_groups(options) if local else []
         if here:  # now, while Ctrl-C is safe
             import pebench.processes
         if not elsewhere:  # while the server does likewise
             import pebench.results.terminal  # noqa: F401
-    local = options.executor in ("local", "sequential")
     jobs = at_a_time(len(todo), options) if local else options.jobs
     where = Options(
         options.out.resolve(),
@@ -268,9 +268,11 @@ def gpu_groups(options: argparse.Namespace) -> list[str]:
 
 
 def at_a_time(runs: int, options: argparse.Namespace) -> int:
-    """How many runs this machine does at a time."""
+    """How many runs are done at a time: by this machine, or elsewhere as many as are asked for."""
     if options.executor == "sequential":
         return 1
+    if options.executor != "local":
+        return options.jobs or 1
     return max(1, min(runs, options.jobs or len(gpu_groups(options)) or cores() // options.devices))
 
 
