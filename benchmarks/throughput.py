@@ -578,7 +578,7 @@ def row(work: Workload, seconds: dict[str, list[float]]) -> str:
 def circumstances(script: str, arguments: Sequence[str], device: torch.device, threads: int | None = None) -> str:
     """When, by what and how something was measured, in two lines."""
     versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
-    where = f"{device.type}: {environment.device_name(device)}, {threads or torch.get_num_threads()} threads"
+    where = f"{environment.device_text(device)}, {threads or torch.get_num_threads()} threads"
     return (
         f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; {where}, 32 bit.  \n"
         f"`{shlex.join(['python', f'benchmarks/{script}', *arguments])}`\n\n"

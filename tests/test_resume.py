@@ -98,6 +98,12 @@ def test_a_run_of_other_code_begins_again(
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
 
 
+def test_a_checkpoint_that_does_not_say_what_it_is_of_is_of_other_code(tmp_path: Path) -> None:
+    DurableCheckpointIO().save_checkpoint({"global_step": 1, "callbacks": {}}, tmp_path / "last.ckpt")
+    with pytest.warns(UserWarning, match="is of other data, code or versions"):
+        assert resumable_step(tmp_path / "last.ckpt", {"code": "this"}) == 0
+
+
 def shown(tag: str, folder: Path) -> dict[int, float]:
     """The points that TensorBoard has of a run, by step; no step has two."""
     points = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload().Scalars(tag)

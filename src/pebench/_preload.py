@@ -25,7 +25,8 @@ with contextlib.suppress(Exception), no_search_for_garbage():  # whatever is wro
     import pebench.runner  # noqa: F401 - what every run needs
     from pebench import environment, registry
 
-    environment.commit(), environment.code()  # of what is imported here, whatever the checkout has when a run ends
+    environment.commit()  # of what is imported here, whatever the checkout has when a run ends
+    environment.code()  # likewise
     for card in registry.encoding_cards().values():
         importlib.import_module(card.module)
 _imported.set()

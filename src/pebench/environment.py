@@ -6,6 +6,7 @@ import hashlib
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -98,16 +99,16 @@ def peak_memory_gib(device: torch.device) -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 
-def describe(device: torch.device, precision: str, compiled: bool, attention: str) -> dict[str, Any]:
+def describe(devices: Sequence[str], precision: str, compiled: bool, attention: str) -> dict[str, Any]:
     """What a record says of the circumstances.
 
     Args:
-        device: What computed.
+        devices: What computed, one after the other, by `device_text`.
         precision: A Lightning precision.
         compiled: Whether the trunk was.
         attention: The kernel that attention took.
     """
     return {
-        "versions": versions(), "commit": commit(), "device": device_text(device),
+        "versions": versions(), "commit": commit(), "device": ", then ".join(devices),
         "threads": torch.get_num_threads(), "precision": precision, "compiled": compiled, "attention": attention,
     }  # fmt: skip

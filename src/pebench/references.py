@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pebench.errors import UserError, unknown_name
-from pebench.registry import encoding_card, encoding_cards, parse_encoding, parts_of, plugin_cards
+from pebench.registry import encoding_card, encoding_cards, our_parts, parse_encoding, parts_of, plugin_cards
 from pebench.results.tables import Table
 from pebench.suites import load_suite, shipped, suite_files
 from pebench.tasks import TASKS
@@ -138,13 +138,8 @@ class Sources:
 
 
 def sources(tables: Sequence[Table]) -> Sources:
-    """What the results of tables stand on.
-
-    Encodings that are not ours are left out: a page must not depend on which packages its reader has.
-    """
-    rows = [row for table in tables for row in table.rows if row.config.encoding in encoding_cards()]
-    parts = {part for row in rows for part, _ in parts_of(row.config.encoding, row.config.encoding_args)}
-    ours = sorted(parts & set(encoding_cards()))
+    """What the results of tables stand on."""
+    ours = sorted(our_parts(row.config for table in tables for row in table.rows))
     tasks = {table.task.name: table.task for table in tables}
     images = _images(tasks)
     keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pebench import plugins
 from pebench.cards import EncodingCard, card_of, find_source, read_card
+from pebench.config import RunConfig
 from pebench.errors import UNREADABLE, UserError, unknown_name
 from pebench.plugins import Plugin
 
@@ -274,6 +275,22 @@ def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mappi
         if isinstance(value, str):
             with contextlib.suppress(UserError):  # an option that names no encoding
                 yield from parts_of(*parse_encoding(value))
+
+
+def our_parts(configs: Iterable[RunConfig]) -> dict[str, set[str]]:
+    """Our own encodings that runs consist of, by name, each with the options that some of the runs set.
+
+    Those of others are left out: a page must not depend on which packages its reader has.
+
+    Args:
+        configs: Of the runs.
+    """
+    ours, found = encoding_cards(), dict[str, set[str]]()
+    for config in configs:
+        for name, options in parts_of(config.encoding, config.encoding_args) if config.encoding in ours else ():
+            if name in ours:
+                found.setdefault(name, set()).update(options)
+    return found
 
 
 def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def run(
         ValueError: If the encoding does not fit the model.
     """
     environment.reset_peak_memory()  # an earlier run may have been in this process
-    environment.commit(), environment.code()  # kept: the checkout may have another one when the run ends
+    environment.commit()  # kept, as is the code below: the checkout may have others when the run ends
     if options.threads:
         torch.set_num_threads(options.threads)
     if config.train.batch_size % options.devices:
@@ -141,9 +141,12 @@ def run(
         duration_s=stopwatch.wall,
         dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
         environment=environment.describe(
-            device, config.train.precision, config.train.compile, attention_kernel(config, device, learned_bias)
+            stopwatch.devices,
+            config.train.precision,
+            config.train.compile,
+            attention_kernel(config, device, learned_bias),
         )
-        | {"device": ", then ".join(stopwatch.devices), "devices": trainer.world_size}
+        | {"devices": trainer.world_size}
         | described_plugins(module.trunk.encoding),
         position_shares=shares,
         started=stopwatch.started,
@@ -174,7 +177,7 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
         return 0
     try:
         values = torch.load(checkpoint, weights_only=True, mmap=True)
-        if made_of and values["callbacks"].get("Resumable", {}).get("made_of", made_of) != made_of:
+        if made_of and values["callbacks"].get("Resumable", {}).get("made_of") != made_of:
             warnings.warn(f"{checkpoint} is of other data, code or versions; the run begins again", stacklevel=2)
             return 0
         return int(values["global_step"])

@@ -33,6 +33,8 @@ from pebench.tasks import find_task
 from pebench.words import counted, duration_text, si_text
 
 EXIT_FAILED = 1
+LOCAL = ("local", "sequential")
+"""Executors whose runs this machine does."""
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -201,7 +203,7 @@ def start(
         find_task(config.task).check_available(config.data, options.data_dir)
     kinds = {config.kind: config for config in todo}.values()
     here, elsewhere = options.executor == "sequential", options.executor == "commands"
-    local = here or options.executor == "local"
+    local = options.executor in LOCAL
     with leaving_at_once(), no_search_for_garbage():  # this loads torch
         if not here and not elsewhere:
             warm_up()
@@ -269,10 +271,10 @@ def gpu_groups(options: argparse.Namespace) -> list[str]:
 
 def at_a_time(runs: int, options: argparse.Namespace) -> int:
     """How many runs are done at a time: by this machine, or elsewhere as many as are asked for."""
+    if options.executor not in LOCAL:
+        return options.jobs or 1
     if options.executor == "sequential":
         return 1
-    if options.executor != "local":
-        return options.jobs or 1
     return max(1, min(runs, options.jobs or len(gpu_groups(options)) or cores() // options.devices))
 
 
@@ -299,7 +301,7 @@ def check_devices(kinds: Iterable[RunConfig], options: argparse.Namespace) -> No
     for config in kinds:
         if (size := config.train.batch_size) % options.devices:
             raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
-    if options.executor not in ("local", "sequential"):
+    if options.executor not in LOCAL:
         return  # other machines have other devices
     import torch
 

@@ -1,6 +1,6 @@
 """What the rows of a page are: each encoding in a sentence, with the options that rows set."""
 
-from pebench.registry import encoding_cards, parts_of
+from pebench.registry import encoding_cards, our_parts
 from pebench.results.page import Page
 from pebench.words import natural
 
@@ -12,18 +12,9 @@ LEGEND = (
 
 
 def legend(page: Page) -> list[str]:
-    """A line of Markdown for each of our encodings that has a row, or is to have one, or is a part of one that has.
-
-    Those of others are left out: a page must not depend on which packages its reader has.
-    """
+    """A line of Markdown for each of our encodings that has a row, or is to have one, or is a part of one that has."""
     tested = [row.config for table in page.tables for row in table.rows]
     lacking = [kind for table in page.tables for kind in page.lacking(table)]
-    cards, used = encoding_cards(), dict[str, set[str]]()
-    for config in (*tested, *lacking, *page.untested):
-        if config.encoding in cards:
-            for name, options in parts_of(config.encoding, config.encoding_args):
-                used.setdefault(name, set()).update(options)
-    ours = [(cards[name], used[name]) for name in sorted(used, key=natural) if name in cards]
-    return [
-        f"**{card.name}**: {card.summary}. {card.told(options)}".rstrip().replace("``", "`") for card, options in ours
-    ]
+    cards, used = encoding_cards(), our_parts((*tested, *lacking, *page.untested))
+    lines = (f"**{name}**: {cards[name].summary}. {cards[name].told(used[name])}" for name in sorted(used, key=natural))
+    return [line.rstrip().replace("``", "`") for line in lines]
