@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from pebench import environment
 from pebench.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data.batches import Batches
@@ -96,6 +99,26 @@ def test_a_run_of_other_code_begins_again(
         record = run(DIGITS, options(tmp_path))
     assert record.curve == undisturbed[DIGITS.task].curve
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
+
+
+def test_an_installed_package_is_the_same_code_as_a_checkout_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def code_of(files: dict[str, str]) -> str:
+        root = tmp_path / str(len(list(tmp_path.iterdir())))
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        monkeypatch.setattr(environment, "__file__", str(root / "environment.py"))
+        return environment.code.__wrapped__()
+
+    checkout = code_of(modules := {"environment.py": "1", "data/text.py": "2"})
+    assert code_of(modules | {"benchmarks/core.py": "3"}) == checkout  # where a wheel has its suites
+    assert len({checkout, code_of(modules | {"data/text.py": "3"}), code_of(modules | {"data/new.py": ""})}) == 3
+    ask = "from pebench import environment; print(environment.code())"
+    asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    same = asked.stdout.strip() == environment.code()  # in CI, of the installed package and of the checkout
+    assert same, "the pebench that is installed is not this checkout: pip install -e ."
 
 
 def test_a_checkpoint_that_does_not_say_what_it_is_of_is_of_other_code(tmp_path: Path) -> None:
