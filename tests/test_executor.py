@@ -19,6 +19,7 @@ import pytest
 import torch
 from rich.console import Console
 
+from pebench.callbacks import Resumable
 from pebench.cli import main
 from pebench.config import Options, RunConfig
 from pebench.display import Display
@@ -427,6 +428,39 @@ def test_the_sequential_executor_starts_no_other_process(
     assert (
         "vit-digits: expected at least batch_size = 5000" in capsys.readouterr().err
     )  # found before any run, as everywhere
+
+
+@pytest.mark.parametrize("moment", ["_save", "on_validation_batch_end", "on_test_batch_end"])
+def test_a_run_that_is_asked_to_end_at_any_moment_goes_on_later(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lightning, too, would take the signal, and fail the run where it was not heard before a step's end."""
+    config, usual = smoke("vit-digits", "add", max_steps=20), getattr(Resumable, moment)
+
+    def signalled(self: Resumable, *arguments: Any) -> None:
+        usual(self, *arguments)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    words = [
+        "run",
+        "--task",
+        "vit-digits",
+        "--pe",
+        "add",
+        "--seed",
+        "0",
+        "--tier",
+        "smoke",
+        "--set",
+        "train.max_steps=20",
+    ]
+    words += ["--device", "cpu", "--executor", "sequential", "--out", str(tmp_path)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Resumable, moment, signalled)
+        assert main(words) == 130
+    assert (record := find_record(config, tmp_path)) is None or record.ok  # heard after the last batch, it has finished
+    assert main(words) == 0
+    assert find_record(config, tmp_path).ok
 
 
 def test_the_server_has_imported_what_every_run_needs() -> None:

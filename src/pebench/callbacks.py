@@ -1,6 +1,8 @@
 """What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -156,6 +158,25 @@ class Stopwatch(Callback):
     def wall(self) -> float:
         """Seconds since the run began, without those between an interruption and its resumption."""
         return self.earlier + time.perf_counter() - self._born
+
+
+class OwnSignals(Callback):
+    """Leaves SIGTERM to who asked for the run: Lightning, which takes it, would have the run fail where it may stop."""
+
+    def __init__(self) -> None:
+        self.handler = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        """Give it back; Lightning has it by now."""
+        self._give_back()
+
+    def on_test_start(self, trainer: Trainer, module: LightningModule) -> None:
+        """Likewise."""
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if threading.current_thread() is threading.main_thread() and self.handler is not None:
+            signal.signal(signal.SIGTERM, self.handler)
 
 
 class FiniteLoss(Callback):

@@ -33,7 +33,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint  # isort: skip
 from lightning.fabric.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]  # isort: skip
 
 from pebench.callbacks import (  # isort: skip
-    Curve, DurableCheckpointIO, FiniteLoss, LastValidation, Resumable, StepSeed, Stopwatch,
+    Curve, DurableCheckpointIO, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch,
 )  # fmt: skip
 from pebench.events import FAILED, RunLogger, log_outcome  # isort: skip
 
@@ -111,7 +111,7 @@ def run(
         module.trunk.compile()
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(config, folder)
     resumable = Resumable(last, stop, made_of)
-    callbacks = [StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
+    callbacks = [OwnSignals(), StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
     logger = RunLogger(folder, step)
     trainer = make_trainer(config, options, logger, callbacks)
     if trainer.precision != config.train.precision:  # Lightning takes another, and only warns

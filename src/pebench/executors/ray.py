@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -94,10 +95,18 @@ def _connected(address: str | None) -> Iterator[None]:
 
 
 def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
-    """What Ray sets aside for a run."""
+    """What Ray sets aside for a run.
+
+    Raises:
+        UserError: For what is no number of processors or GPUs.
+    """
     cards = options.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
     defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
-    return {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
+    needs = {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
+    for name, number in needs.items():
+        if not 0 <= number < math.inf:
+            raise UserError(f"--executor-option {name} expects a number that is not negative, got {settings[name]}.")
+    return needs
 
 
 def _text(needs: Mapping[str, float]) -> str:

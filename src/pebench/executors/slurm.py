@@ -104,13 +104,9 @@ class _Task:
         def note(number: int, _: Any) -> None:
             asked.add(number)
 
-        def stop() -> bool:
-            signal.signal(signal.SIGTERM, note)  # Lightning puts a handler before it that would make the run fail
-            return bool(asked)
-
         before = {number: signal.signal(number, note) for number in (PREEMPTED, signal.SIGTERM)}
         with logged(self.options.out / config.directory):
-            ours = work(config, self.options, stop=stop)
+            ours = work(config, self.options, stop=lambda: bool(asked))
         for number, handler in before.items():
             signal.signal(number, handler)
         if PREEMPTED in asked and ours and not find_record(config, self.options.out):
