@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +54,32 @@ def test_a_run_is_claimed_once(tmp_path: Path) -> None:
     assert not held(tmp_path)
     assert holder_of(tmp_path) is None
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [(0, True), (2 * FRESH_S, False)])
+@pytest.mark.parametrize("system", ["posix", "nt"])
+def test_where_no_system_tells_when_a_process_began_its_number_may_be_anothers_by_now(
+    system: str, seconds: float, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without /proc; on Windows signal 0 would be Ctrl-C."""
+    dead = dead_process()
+    elsewhere = Path
+
+    def hidden(path: str) -> Path:
+        return elsewhere(path.replace("/proc", str(tmp_path / "none")))
+
+    def kill(pid: int, number: int) -> None:
+        assert system == "posix"
+        if pid == dead:
+            raise ProcessLookupError
+
+    used = {name: getattr(os, name) for name in ("getpid", "link", "readlink", "replace", "utime")}
+    monkeypatch.setattr(leases, "Path", hidden)
+    monkeypatch.setattr(leases, "os", SimpleNamespace(name=system, kill=kill, **used))
+    age(write(tmp_path, **{**HERE, "boot": ""}, pid=os.getpid(), born=0), seconds)
+    assert held(tmp_path) == refused
+    age(write(tmp_path, **{**HERE, "boot": ""}, pid=dead, born=0), 0)
+    assert held(tmp_path) == (system == "nt")
 
 
 @pytest.mark.parametrize(("seconds", "alive"), [(0, True), (2 * FRESH_S, False)])

@@ -3,7 +3,8 @@
 A lease is a file in the run's folder, ``lease-<n>.json``, and who holds one while nobody else does has the run. It
 can only be created once, so of many processes that want the run one gets it. Leases whose processes are gone may be
 followed by the next n: a dead process is known at once where its number means something, on its own machine and in
-its own container, and elsewhere by the age of the file, which a living one renews. No file locks: on several
+its own container, and elsewhere, as where a number may be a later process's, by the age of the file, which a living
+one renews. No file locks: on several
 network file systems they do nothing.
 """
 
@@ -175,7 +176,9 @@ def _alive(path: Path) -> bool:
     """Whether the process that holds a lease still runs."""
     holder = _read(path)
     if holder is not None and holder.place == _myself().place:
-        return _born(holder.pid) == holder.born
+        born = _born(holder.pid)
+        if born or holder.born:
+            return born == holder.born
     probe = path.with_name(f".clock-{uuid4().hex}")
     now = time.time()
     with contextlib.suppress(OSError):  # where nothing may be written, one can still look
@@ -195,6 +198,8 @@ def _born(pid: int) -> int:
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends meanwhile
         if Path("/proc/self/stat").exists():
             return -1
+    if os.name == "nt":  # where signal 0 is Ctrl-C
+        return 0
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -40,7 +40,7 @@ def status(out: Path) -> str:
 
 
 def _found(out: Path) -> list[str]:
-    return sorted(str(path.relative_to(out)) for path in out.glob("*/*/*seed*") if path.is_dir())
+    return sorted(path.relative_to(out).as_posix() for path in out.glob("*/*/*seed*") if path.is_dir())
 
 
 def _of(states: dict[str, str], state: str) -> list[str]:
