@@ -298,7 +298,9 @@ def test_a_plan_of_nothing_is_a_mistake(dry: list[str], tmp_path: Path, capsys: 
 def test_runs_have_as_many_gpus_as_devices(
     devices: int, groups: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pebench.cli.running.gpus", lambda: ["0", "1", "2"])
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     options = parser().parse_args([*SMOKE[:-4], "--devices", str(devices)])
     assert gpu_groups(options) == groups
     assert at_a_time(9, options) == len(groups)
@@ -307,6 +309,28 @@ def test_runs_have_as_many_gpus_as_devices(
         gpu_groups(parser().parse_args([*SMOKE[:-4], "--devices", "4"]))
     elsewhere = parser().parse_args([*SMOKE[:-4], "--devices", "4", "--executor", "slurm"])
     assert at_a_time(9, elsewhere) == 1  # whatever this machine has
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-5,7")
+    assert gpu_groups(parser().parse_args(SMOKE[:-4])) == ["4", "GPU-5", "7"]
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # a driver that this torch cannot use
+    assert gpu_groups(parser().parse_args(SMOKE[:-4])) == []
+
+
+class Output(io.TextIOWrapper):
+    terminal = False
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(("terminal", "expected"), [(False, "accuracy % ↑"), (True, "accuracy % ?")])
+def test_a_page_can_be_written_where_output_is_not_unicode(
+    terminal: bool, expected: str, first: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Output(written := io.BytesIO(), encoding="cp1252")
+    output.terminal = terminal
+    monkeypatch.setattr(sys, "stdout", output)
+    assert main(["report", str(first.out)]) == 0
+    assert expected in written.getvalue().decode("cp1252" if terminal else "utf-8")
 
 
 def test_a_page_of_ones_own_suite_names_its_file(first: Answer, tmp_path: Path) -> None:

@@ -288,6 +288,9 @@ def test_assignments_are_read_as_settings():
     assert parse_settings(["a.b=1", " c = x=y "], "--set") == {"a.b": "1", "c": "x=y"}
     with pytest.raises(UserError, match=r"--set expects key=value, got 'a'"):
         parse_settings(["a"], "--set")
+    assert parse_settings(["a=1", "a=2"], "--set") == {"a": "2"}
+    with pytest.raises(UserError, match=r"--select a is given twice"):
+        parse_settings(["a=1", "a = 2"], "--select")
 
 
 # Configurations

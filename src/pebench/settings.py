@@ -17,14 +17,14 @@ EXAMPLES = {
 
 
 def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
-    """``["train.max_steps=10"]`` as a mapping; the values are still text.
+    """``["train.max_steps=10"]`` as a mapping; the values are still text. Of ``--set`` the last of a name counts.
 
     Args:
         assignments: From the command line.
         flag: That they followed.
 
     Raises:
-        UserError: Where an item has no ``=``.
+        UserError: Where an item has no ``=``, or another flag is given twice for one name.
     """
     settings = {}
     for item in assignments:
@@ -32,6 +32,8 @@ def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
         if not equals:
             example = EXAMPLES.get(flag, "train.max_steps=100")
             raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} {example}")
+        if flag != "--set" and name.strip() in settings:
+            raise UserError(f"{flag} {name.strip()} is given twice; give all that it is to be at once.")
         settings[name.strip()] = value.strip()
     return settings
 

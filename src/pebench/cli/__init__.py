@@ -1,5 +1,7 @@
 """The command line. It parses and delegates; what takes time to import is imported where it is used."""
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +22,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 all well, 1 some run failed, 2 a mistake in what was asked, 130 interrupted.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:  # a file or pipe, of which Windows thinks otherwise
+                stream.reconfigure(encoding="utf-8")
     try:
         try:
             options = parser().parse_args(arguments)

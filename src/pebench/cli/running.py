@@ -23,7 +23,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
 from pebench.executors.server import prepare, warm_up
 from pebench.garbage import no_search_for_garbage
-from pebench.machine import cores, gpus
+from pebench.machine import cores
 from pebench.planning import Plan, estimate, load, note_plan, states
 from pebench.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.results.origin import changed_plugins
@@ -263,7 +263,12 @@ def gpu_groups(options: argparse.Namespace) -> list[str]:
     Raises:
         UserError: If there are fewer than one run needs.
     """
-    cards, each = gpus() if options.device in ("auto", "cuda") else [], options.devices
+    import torch
+
+    each = options.devices
+    usable = torch.cuda.device_count() if options.device in ("auto", "cuda") and torch.cuda.is_available() else 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    cards = [str(number) for number in range(usable)] if visible is None else visible.split(",")[:usable]
     if 0 < len(cards) < each:
         raise UserError(f"--devices {each} expects as many GPUs, got {len(cards)}. Or run on processors: --device cpu")
     return [",".join(cards[i : i + each]) for i in range(0, len(cards) - each + 1, each)]
