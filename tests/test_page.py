@@ -24,6 +24,7 @@ from pebench.results.export import to_csv, to_json
 from pebench.results.figures import along
 from pebench.results.grids import differences, pairs, side_by_side
 from pebench.results.latex import latex
+from pebench.results.origin import warnings
 from pebench.results.page import Change, Page
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.report import markdown
@@ -240,6 +241,29 @@ def test_a_run_that_failed_early_says_nothing_of_machine_and_code() -> None:
     text = markdown(page([*records, other], None))
     assert "Rows were not measured on the same device" in text
     assert "Rows were not measured with the same code" in text
+
+
+def test_it_is_told_what_ran_where() -> None:
+    def told(**places: list[tuple[str, int]]) -> str:
+        (table,) = page(
+            [
+                replace(
+                    run("vit-digits", name, seed, 0.5), environment={"device": f"cpu: {device}", "threads": threads}
+                )
+                for name, found in places.items()
+                for seed, (device, threads) in enumerate(found)
+            ],
+            None,
+        ).tables
+        return " ".join(warning for warning in warnings(table) if "device" in warning)
+
+    assert told(add=[("A", 1)] * 2, rope=[("A", 1)] * 2) == ""
+    rows = told(add=[("A", 1), ("A", 1)], concat=[("B", 1), ("A", 1)], rope=[("B", 1), ("B", 1)], none=[("A", 1)] * 2)
+    assert rows.startswith("Rows were not measured on the same device, which may round otherwise; pairing by seed")
+    assert rows.endswith(" cpu: B ran concat (seed 0), rope; cpu: A ran all else.")
+    seeds = told(add=[("A", 1), ("B", 1), ("B", 2)], rope=[("A", 1), ("B", 1), ("B", 2)])
+    assert seeds.startswith("Seeds were not all run on the same device; of each seed, all rows were.")
+    assert "cpu: A, threads 1, ran add (seed 0), rope (seed 0); " in seeds
 
 
 def test_rows_of_two_seeds_count_where_a_seed_is_left_out() -> None:

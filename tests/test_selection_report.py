@@ -253,6 +253,12 @@ def test_a_choice_at_the_edge_of_its_grid_is_told(rates: list[float], at_the_edg
     assert ("edge" in text) == bool(at_the_edge)
 
 
+def test_the_edge_is_that_of_what_a_row_has_tried_whatever_others_have() -> None:
+    narrow = [r for r in results(select={RATE: [1e-4, 1e-3]}) if r.config.encoding == "add"]
+    wide = [r for r in results(select={RATE: [1e-4, 1e-3, 1e-2, 1e-1]}) if r.config.encoding == "rope"]
+    assert f"**The best {RATE} is at the edge of its grid for add.**" in markdown([*narrow, *wide])
+
+
 def test_selected_settings_without_their_sweep_are_told() -> None:
     text = markdown(no_selecting(tuned()))
     assert "**The runs that selected settings are not among these records.**" in text

@@ -33,8 +33,8 @@ class LearnedEncoding(PositionalEncoding):
     Differs from the paper:
         1. The table is stored like the token table, N(0, ratio²/D), and scaled by sqrt(D) on use, so that on text
            both move at the same pace under Adam, whatever the ratio they start at; images have no token table, and
-           position's moves sqrt(D) times as fast as the weights of their patches. ViT and GPT-2 use N(0, 0.02²) for
-           both, unscaled.
+           position's moves sqrt(D) times as fast as the weights of their patches. Elsewhere tables are
+           drawn unscaled: N(0, 0.02²) in ViT, N(0, 0.01²) in GPT-2 beside tokens of N(0, 0.02²).
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

@@ -10,8 +10,8 @@ from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
 from pebench.plugins import SHORT, origin_text
 from pebench.records import Record
 from pebench.results.tables import Table
-from pebench.settings import assignments, literal
-from pebench.words import counted
+from pebench.settings import assignments, literal, sort_key
+from pebench.words import counted, seeds_text
 
 
 def command(table: Table) -> str:
@@ -151,6 +151,33 @@ def _mixed_code(records: Iterable[Record]) -> str:
     return "Seeds were not all run with the same code; of each seed, all rows were."
 
 
+def _mixed_devices(table: Table) -> str:
+    """Which rows ran where, and whether it is rows that differ in that, or only seeds."""
+    runs = [(row.label, r.config.seed, r.environment) for row in table.rows for r in row.records if r.environment]
+    several = len({found.get("threads") for *_, found in runs}) > 1
+    places: dict[str, dict[str, list[int]]] = {}
+    of_seed: dict[int, set[str]] = {}
+    for label, seed, found in runs:
+        place = str(found.get("device")) + (f", threads {found.get('threads')}," if several else "")
+        places.setdefault(place, {}).setdefault(label, []).append(seed)
+        of_seed.setdefault(seed, set()).add(place)
+    if all(len(found) == 1 for found in of_seed.values()):
+        text = "Seeds were not all run on the same device; of each seed, all rows were."
+    else:
+        text = "Rows were not measured on the same device, which may round otherwise; pairing by seed leaves that in."
+    number = Counter(label for label, *_ in runs)
+    *fewer, most = sorted(places, key=lambda place: sum(map(len, places[place].values())))
+    where = [
+        f"{place} ran "
+        + ", ".join(
+            label if len(seeds) == number[label] else f"{label} ({seeds_text(seeds)})"
+            for label, seeds in places[place].items()
+        )
+        for place in fewer
+    ]
+    return f"{text} Throughput and memory do not compare. {'; '.join([*where, f'{most} ran all else'])}."
+
+
 def warnings(table: Table) -> list[str]:
     """What a reader must know before comparing the rows."""
     found = [f"Not matched: {text}." for text in table.unmatched]
@@ -173,8 +200,12 @@ def _selections(table: Table) -> Iterator[str]:
     """What to know of the settings that were selected, in words."""
     if table.config.selected and not table.trials:
         yield "The runs that selected settings are not among these records."
-    for name, values in table.grid.items():
-        edge = [row.label for row in table.rows if row.own[name] in (values[0], values[-1]) and len(values) > 1]
+    for name in table.grid:
+        tried = {
+            row.label: sorted({t.values[name] for t in table.trials_of(row.label)}, key=sort_key) for row in table.rows
+        }
+        ends = {label: (values[0], values[-1]) for label, values in tried.items() if len(values) > 1}
+        edge = [row.label for row in table.rows if row.own[name] in ends.get(row.label, ())]
         if edge:
             yield f"The best {name} is at the edge of its grid for {', '.join(edge)}."
     for row in table.rows:
@@ -199,6 +230,6 @@ def _mixed_origins(table: Table) -> Iterator[str]:
     if any(ours and other and ours != other for ours, other in codes):
         yield "The runs that selected settings were not all made with the code of those that are tested."
     if not table.one_machine:
-        yield "Rows were not measured on the same device: throughput and memory do not compare."
+        yield _mixed_devices(table)
     elif table.shared_machine:
         yield "Runs shared their machine with other work: throughput and memory do not compare."
