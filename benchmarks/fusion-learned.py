@@ -67,5 +67,8 @@ SUITE = Suite(
         "(ratio=0.3) at 1.19: so on images a row that is behind learned may be so for its quieter input.",
         "On CIFAR-10 the grid ended at 4e-3. add-proj and both concat-proj chose that, so 8e-3 was added for every row "
         "there, after all rows had been tested at what they had chosen of the first four.",
+        "Two figures of the rule are put right: concat has 1.9 % fewer parameters than learned on CIFAR-10, not as "
+        "many within 0.4 %, which is its distance to add; and its content is embedded in fewer channels, by weights "
+        "that are not learned's at equal seeds, on SST-2 nine tenths of all.",
     ),
 )  # fmt: skip

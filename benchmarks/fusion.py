@@ -79,7 +79,7 @@ SUITE = Suite(
         "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
         "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
         "is 1.11 to 1.15 and add's 1.52), with all but IMDB known here. With twenty seeds `louder` has found that "
-        "concat is behind add on images for that alone; concat-qk is ahead in spite of it.",
+        "that is enough to explain what concat may be behind add by on images; concat-qk is ahead in spite of it.",
         "`scale` has found since that on WikiText-2 the difference of concat to add stands at every ratio, and "
         "`fusion-parameters` that it stands at equal parameters: by the rule it is one of fusing there.",
     ),
