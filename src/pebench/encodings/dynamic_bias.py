@@ -26,14 +26,15 @@ class DynamicBiasEncoding(PositionalEncoding):
         ValueError: If ``d_model`` is below 4.
 
     Source:
-        Wang et al. 2021, "CrossFormer", section 3.3, https://arxiv.org/abs/2108.00154.
+        Wang et al. 2021, "CrossFormer", its dynamic position bias, https://arxiv.org/abs/2108.00154.
 
     Differs from the paper:
         1. One network for all layers; the paper's layers have their own.
-        2. The layers are those of the text; the authors' code has one more, of width D/16, and takes the query's
+        2. The layers are those of the text; the authors' code has four, of hidden width D/16, and takes the query's
            position minus the key's.
         3. The first layer's shift is drawn, as PyTorch does by default; the authors set it to zero. The norm behind it
            then takes out how long an offset is, so that at first the network knows its direction alone.
+        4. Weights start at the scale of logits; the authors draw all of them from N(0, 0.02²).
 
     Example:
         >>> import torch

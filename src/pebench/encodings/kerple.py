@@ -28,6 +28,7 @@ class KerpleLogEncoding(PositionalEncoding):
         2. The authors' code sets a parameter that falls below 0.01 to it, and training goes on from there. Here the
            parameter stays where it is, counts as 0.01, and has to come all the way back.
         3. Initial values are drawn above 0.01; in the authors' code those below, one in 200 and in 100, are set to it.
+        4. Every layer has its own p and a; in the authors' code all layers share one of each per head.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

@@ -35,6 +35,7 @@ class PolarEncoding(PositionalEncoding):
     Differs from the paper:
         1. Delta is not kept in [-2π, 0]: a phase is the same a turn further, and 0, where it starts, is the
            limit, at which a clamp lets no gradient through.
+        2. All layers share delta, as in x-transformers; the paper's models seem to have one for each.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)

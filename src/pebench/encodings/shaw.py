@@ -31,6 +31,9 @@ class ShawEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. No vectors on the values, see above.
+        2. The clip is the paper's base model's, whose heads have tables of their own; its big model, with a clip of 8,
+           shares them as here.
+        3. On grids each axis has a table, and their vectors are summed. The paper is on text.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=False)

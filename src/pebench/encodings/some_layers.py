@@ -27,8 +27,11 @@ class SomeLayersEncoding(Wrapper):
         ValueError: If no layer is left, or the encoding acts on the input.
 
     Source:
-        Yang et al. 2025, "Rope to Nope and Back Again", section 4, https://arxiv.org/abs/2501.18795:
+        Yang et al. 2025, "Rope to Nope and Back Again", https://arxiv.org/abs/2501.18795:
         no encoding in every 4th layer.
+
+    Differs from the paper:
+        1. The layers with an encoding attend to everything; the paper's attend to a window.
 
     Example:
         >>> import torch

@@ -31,12 +31,13 @@ class XposEncoding(RotaryEncoding):
             bidirectional model.
 
     Source:
-        Sun et al. 2022, "A Length-Extrapolatable Transformer", section 2.2 and algorithm 1,
+        Sun et al. 2022, "A Length-Extrapolatable Transformer", algorithm 1,
         https://arxiv.org/abs/2212.10554.
 
     Differs from the paper:
         1. Positions are taken relative to the middle of the text, which cancels in the logits and keeps
            both halves of the decay near 1; public implementations do likewise.
+        2. On texts longer than trained the paper also attends in blocks; here it attends to all that came before.
 
     Example:
         >>> import math
