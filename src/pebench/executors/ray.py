@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import signal
 import socket
@@ -104,7 +103,7 @@ def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
     defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
     needs = {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
     for name, number in needs.items():
-        if not 0 <= number < math.inf:
+        if number < 0:
             raise UserError(f"--executor-option {name} expects a number that is not negative, got {settings[name]}.")
     return needs
 
