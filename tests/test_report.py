@@ -193,7 +193,7 @@ def test_rows_that_do_not_compare_are_flagged() -> None:
     elsewhere = ENVIRONMENT | {"device": "cuda: Some Accelerator", "commit": "def456"}
     text = render([run("add", 0, 0.6), run("rope", 0, 0.6, dataset=data, environment=elsewhere)])
     assert "**Rows were not measured on the same data.**" in text
-    assert "throughput and memory do not compare" in text
+    assert "Throughput and memory do not compare." in text
     assert "not measured with the same code" in text
     assert "SHA-256 0123456789ab / ffffffffffff" in text
 
