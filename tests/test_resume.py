@@ -109,8 +109,9 @@ def test_an_installed_package_is_the_same_code_as_a_checkout_of_it(
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
-        monkeypatch.setattr(environment, "__file__", str(root / "environment.py"))
-        return environment.code.__wrapped__()
+        with monkeypatch.context() as patch:
+            patch.setattr(environment, "__file__", str(root / "environment.py"))
+            return environment.code.__wrapped__()
 
     checkout = code_of(modules := {"environment.py": "1", "data/text.py": "2"})
     assert code_of(modules | {"benchmarks/core.py": "3"}) == checkout  # where a wheel has its suites
