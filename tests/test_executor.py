@@ -441,20 +441,8 @@ def test_a_run_that_is_asked_to_end_at_any_moment_goes_on_later(
         usual(self, *arguments)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    words = [
-        "run",
-        "--task",
-        "vit-digits",
-        "--pe",
-        "add",
-        "--seed",
-        "0",
-        "--tier",
-        "smoke",
-        "--set",
-        "train.max_steps=20",
-    ]
-    words += ["--device", "cpu", "--executor", "sequential", "--out", str(tmp_path)]
+    words = ["run", "--task", "vit-digits", "--pe", "add", "--seed", "0", "--tier", "smoke", "--device", "cpu"]
+    words += ["--set", "train.max_steps=20", "--executor", "sequential", "--out", str(tmp_path)]
     with monkeypatch.context() as patch:
         patch.setattr(Resumable, moment, signalled)
         assert main(words) == 130

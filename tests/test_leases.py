@@ -63,10 +63,9 @@ def test_where_no_system_tells_when_a_process_began_its_number_may_be_anothers_b
 ) -> None:
     """Without /proc; on Windows signal 0 would be Ctrl-C."""
     dead = dead_process()
-    elsewhere = Path
 
     def hidden(path: str) -> Path:
-        return elsewhere(path.replace("/proc", str(tmp_path / "none")))
+        return Path(path.replace("/proc", str(tmp_path / "none")))
 
     def kill(pid: int, number: int) -> None:
         assert system == "posix"

@@ -166,17 +166,14 @@ class OwnSignals(Callback):
     def __init__(self) -> None:
         self.handler = signal.getsignal(signal.SIGTERM)
 
-    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+    def on_train_start(self, *_: Any) -> None:
         """Give it back; Lightning has it by now."""
-        self._give_back()
-
-    def on_test_start(self, trainer: Trainer, module: LightningModule) -> None:
-        """Likewise."""
-        self._give_back()
-
-    def _give_back(self) -> None:
         if threading.current_thread() is threading.main_thread() and self.handler is not None:
             signal.signal(signal.SIGTERM, self.handler)
+
+    def on_test_start(self, *_: Any) -> None:
+        """Likewise."""
+        self.on_train_start()
 
 
 class FiniteLoss(Callback):

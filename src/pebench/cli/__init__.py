@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 from pebench.cli.grammar import parser
 from pebench.cli.interrupts import EXIT_INTERRUPTED, INTERRUPTED
@@ -22,12 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 all well, 1 some run failed, 2 a mistake in what was asked, 130 interrupted.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
-            if stream.isatty():
-                stream.reconfigure(errors="replace")
-            else:  # a file or pipe, of which Windows thinks otherwise
-                stream.reconfigure(encoding="utf-8")
+    _let_write_anything(sys.stdout)
+    _let_write_anything(sys.stderr)
     try:
         try:
             options = parser().parse_args(arguments)
@@ -47,3 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
         print(f"pebench: error: {what}", file=sys.stderr)
         return EXIT_USAGE
+
+
+def _let_write_anything(stream: TextIO) -> None:
+    """Make an output that is not Unicode take all that is told: a file as UTF-8, a terminal with marks for the rest."""
+    if not isinstance(stream, io.TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":
+        return
+    if stream.isatty():
+        stream.reconfigure(errors="replace")
+    else:  # a file or a pipe, of which Windows thinks otherwise
+        stream.reconfigure(encoding="utf-8")

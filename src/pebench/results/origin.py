@@ -141,12 +141,17 @@ def series_warnings(*tables: Table) -> list[str]:
     return [text] if mixed else []
 
 
+def _differ_at_one_seed(found: Iterable[tuple[int, Any]]) -> bool:
+    """Whether what runs have differs between rows, and not only between seeds: of each run its seed and that."""
+    of_seed: dict[int, set[Any]] = {}
+    for seed, value in found:
+        of_seed.setdefault(seed, set()).add(value)
+    return any(len(values) > 1 for values in of_seed.values())
+
+
 def _mixed_code(records: Iterable[Record]) -> str:
     """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
-    codes: dict[int, set[tuple[str | None, ...]]] = {}
-    for record in records:
-        codes.setdefault(record.config.seed, set()).update(_codes([record]))
-    if any(len(found) > 1 for found in codes.values()):
+    if _differ_at_one_seed((record.config.seed, code) for record in records for code in _codes([record])):
         return "Rows were not measured with the same code."
     return "Seeds were not all run with the same code; of each seed, all rows were."
 
@@ -156,15 +161,15 @@ def _mixed_devices(table: Table) -> str:
     runs = [(row.label, r.config.seed, r.environment) for row in table.rows for r in row.records if r.environment]
     several = len({found.get("threads") for *_, found in runs}) > 1
     places: dict[str, dict[str, list[int]]] = {}
-    of_seed: dict[int, set[str]] = {}
     for label, seed, found in runs:
         place = str(found.get("device")) + (f", threads {found.get('threads')}," if several else "")
         places.setdefault(place, {}).setdefault(label, []).append(seed)
-        of_seed.setdefault(seed, set()).add(place)
-    if all(len(found) == 1 for found in of_seed.values()):
-        text = "Seeds were not all run on the same device; of each seed, all rows were."
-    else:
+    if _differ_at_one_seed(
+        (seed, place) for place, rows in places.items() for seeds in rows.values() for seed in seeds
+    ):
         text = "Rows were not measured on the same device, which may round otherwise; pairing by seed leaves that in."
+    else:
+        text = "Seeds were not all run on the same device; of each seed, all rows were."
     number = Counter(label for label, *_ in runs)
     *fewer, most = sorted(places, key=lambda place: sum(map(len, places[place].values())))
     where = [
@@ -196,16 +201,18 @@ def warnings(table: Table) -> list[str]:
     return found
 
 
+def _is_an_end(value: Any, tried: set[Any]) -> bool:
+    """Whether a value is the lowest or the highest of several."""
+    return len(tried) > 1 and value in (min(tried, key=sort_key), max(tried, key=sort_key))
+
+
 def _selections(table: Table) -> Iterator[str]:
     """What to know of the settings that were selected, in words."""
     if table.config.selected and not table.trials:
         yield "The runs that selected settings are not among these records."
     for name in table.grid:
-        tried = {
-            row.label: sorted({t.values[name] for t in table.trials_of(row.label)}, key=sort_key) for row in table.rows
-        }
-        ends = {label: (values[0], values[-1]) for label, values in tried.items() if len(values) > 1}
-        edge = [row.label for row in table.rows if row.own[name] in ends.get(row.label, ())]
+        tried = {row.label: {trial.values[name] for trial in table.trials_of(row.label)} for row in table.rows}
+        edge = [row.label for row in table.rows if _is_an_end(row.own[name], tried[row.label])]
         if edge:
             yield f"The best {name} is at the edge of its grid for {', '.join(edge)}."
     for row in table.rows:
