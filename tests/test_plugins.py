@@ -1,5 +1,7 @@
 """Encodings from elsewhere: found by place, entry point or decorator, named where they fail, told of in records."""
 
+import contextlib
+import io
 import json
 import re
 import subprocess
@@ -16,6 +18,7 @@ import torch
 import pebench
 from pebench import plugins, registry
 from pebench.cards import card_of, read_card
+from pebench.cli import main
 from pebench.cli.running import check_reach
 from pebench.config import Options
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
@@ -80,8 +83,16 @@ class Workplace:
         (info / "entry_points.txt").write_text("\n".join(["[pebench.encodings]", *lines]) + "\n")
         plugins.offered.cache_clear()
 
-    def ask(self, *arguments: str, code: int = 0, script: str = "") -> str:
-        """What a command says, as `pebench` does it, which is not in this folder."""
+    def ask(self, *arguments: str, code: int = 0) -> str:
+        """What a command says, done in this process."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            found = main(arguments)
+        assert found == code, said.getvalue()
+        return said.getvalue()
+
+    def ask_anew(self, *arguments: str, code: int = 0, script: str = "") -> str:
+        """What a command says in a process of its own, as `pebench` does it, which is not in this folder."""
         program = [sys.executable, "-P", *(["-m", "pebench"] if not script else ["-c", script])]
         done = subprocess.run([*program, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == code, done.stdout + done.stderr
@@ -272,7 +283,7 @@ def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Wor
 def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
     here: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = here.ask(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
+    said = here.ask_anew(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
     assert "encoding 'mine' was registered by a script, a notebook" in said
     assert "--pe module:Class" in said
 
@@ -286,7 +297,7 @@ def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
         with pytest.raises(UserError, match="encoding 'mine' was registered by a script, a notebook"):
             check_reach([configure("vit-digits", "mine")], executor)
     check_reach([configure("vit-digits", "mine")], "sequential")
-    here.ask(*SMOKE, "--pe", "mine", "--executor", "sequential", "--out", "runs", script=SCRIPT)
+    here.ask_anew(*SMOKE, "--pe", "mine", "--executor", "sequential", "--out", "runs", script=SCRIPT)
 
 
 SUITE = (
@@ -369,11 +380,11 @@ def test_a_broken_package_does_not_break_the_listing_nor_a_run(here: Workplace) 
     script = (
         f"import sys; sys.path.append({str(here.folder)!r}); from pebench.cli import main; raise SystemExit(main())"
     )
-    listed = here.ask("list", "encodings", script=script)
+    listed = here.ask_anew("list", "encodings", script=script)
     assert re.search(r"Plug-ins\n  rows .*\n.*\n.*from pebench-mine 1.5, mine_\w+:Rows\n", listed)
     assert "Cannot be used\n  encoding 'gone' of pebench-mine 1.5: no module 'not_there_at_all'" in listed
-    assert "gone" in here.ask("run", "--task", "vit-digits", "--pe", "gone", script=script, code=2)
-    said = here.ask(*SMOKE, "--pe", "rows", "--pe", "rope", "--out", "runs", "--dry-run", script=script)
+    assert "gone" in here.ask_anew("run", "--task", "vit-digits", "--pe", "gone", script=script, code=2)
+    said = here.ask_anew(*SMOKE, "--pe", "rows", "--pe", "rope", "--out", "runs", "--dry-run", script=script)
     assert "vit-digits/rows/seed0" in said
 
 
@@ -567,10 +578,10 @@ def test_records_of_different_sources_are_warned_of(here: Workplace) -> None:
 def test_a_change_of_the_source_is_told_when_runs_are_skipped(here: Workplace) -> None:
     module = here.module(ROWS)
     command = [*SMOKE, "--pe", f"{module}:Rows", "--executor", "sequential", "--out", "runs"]
-    assert "has changed" not in here.ask(*command)
-    assert "has changed" not in here.ask(*command)
+    assert "has changed" not in here.ask_anew(*command)
+    assert "has changed" not in here.ask_anew(*command)
     (here.folder / f"{module}.py").write_text(ROWS + "\n# changed\n")
-    assert f"encoding '{module}:Rows' has changed since runs here were done with it" in here.ask(*command)
+    assert f"encoding '{module}:Rows' has changed since runs here were done with it" in here.ask_anew(*command)
 
 
 def test_records_are_read_where_the_plug_in_is_not(here: Workplace) -> None:
@@ -579,10 +590,10 @@ def test_records_are_read_where_the_plug_in_is_not(here: Workplace) -> None:
     done("add", here.folder / "runs")
     (here.folder / f"{module}.py").unlink()
     for command in (["report", "runs"], ["compare", "runs", "runs"], ["report", "runs", "--format", "json"]):
-        assert f"{module}:Rows" in here.ask(*command)
-    assert "2 done" in here.ask("status", "runs")
+        assert f"{module}:Rows" in here.ask_anew(*command)
+    assert "2 done" in here.ask_anew("status", "runs")
     (record,) = here.folder.glob(f"runs/*/{module}.Rows/*/{FILE_NAME}")
-    assert f"no module '{module}' is installed" in here.ask("run", "--config", str(record), "--out", "new", code=2)
+    assert f"no module '{module}' is installed" in here.ask_anew("run", "--config", str(record), "--out", "new", code=2)
 
 
 def test_a_record_is_reproduced(here: Workplace) -> None:
@@ -632,7 +643,7 @@ def beside(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """What a command says where the example is installed."""
     source = str(Path(pebench.__file__).parents[1])
     monkeypatch.setenv("PYTHONPATH", f"{source}:{installed}")
-    return Workplace(tmp_path).ask
+    return Workplace(tmp_path).ask_anew
 
 
 def test_the_example_is_listed(beside: Callable[..., str]) -> None:
