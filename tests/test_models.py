@@ -255,7 +255,9 @@ def test_a_module_that_cannot_draw_its_parameters_is_refused():
             super().__init__()
             self.factor = nn.Parameter(torch.ones(1))
 
-    with pytest.raises(TypeError, match=r"Scale '0' owns parameters and needs a reset_parameters\(\)"):
+    with pytest.raises(
+        TypeError, match="Sequential has a Scale, 0, which owns parameters and needs a method reset_param"
+    ):
         initialise(nn.Sequential(Scale()), seed=0)
 
 

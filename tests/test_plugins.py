@@ -21,8 +21,8 @@ from pebench.cards import card_of, read_card
 from pebench.cli import main
 from pebench.cli.running import check_reach
 from pebench.config import Options
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.checks import Checked, EncodingError
+from pebench.encodings.base import EncodingError, EncodingSpec, PositionalEncoding
+from pebench.encodings.checks import Checked
 from pebench.errors import UserError
 from pebench.executors.worker import work
 from pebench.models import transformer
@@ -173,6 +173,8 @@ def test_what_only_an_import_tells_is_imported(here: Workplace) -> None:
         ("raise SystemExit(3)", r"importing \w+ failed with SystemExit: 3"),
         ("def", r"importing \w+ failed with SyntaxError"),
         ("import not_there_at_all", r"importing \w+ failed with ModuleNotFoundError"),
+        (ROWS.replace("spec, *, scale", "spec, scale"), r"'scale' .* keyword-only: __init__\(self, spec, \*, scale"),
+        (ROWS.replace("class Rows", "class rows"), r"has no 'Rows'\. Did you mean \w+:rows\?"),
         (ROWS.replace("scale: float = 1.0", "scale: float"), "option 'scale' of encoding .* needs a default"),
         (ROWS.replace("scale: float = 1.0", "scale: list = [1]"), r"option 'scale' .* must be .* got list = \[1\]"),
         (ROWS.replace("scale: float = 1.0", "scale=None"), "option 'scale' .* got no annotation = None"),
@@ -190,6 +192,13 @@ def test_what_is_no_encoding_is_refused_by_name(text: str, reason: str, here: Wo
 @pytest.mark.parametrize("name", ["not_there_at_all:Rows", "not_there_at_all.sub:Rows"])
 def test_a_module_that_is_not_there_is_told(name: str) -> None:
     with pytest.raises(UserError, match="no module 'not_there_at_all' is installed or in this folder"):
+        encoding_card(name)
+
+
+@pytest.mark.parametrize("name", ["theirs", "theirs.py", "theirs.Rows", "theirs.py:Rows"])
+def test_a_file_named_for_its_class_is_told_how_to_name_it(name: str, here: Workplace) -> None:
+    here.module(ROWS, fresh=False, name="theirs")
+    with pytest.raises(UserError, match="theirs:Class"):
         encoding_card(name)
 
 
@@ -216,6 +225,8 @@ def test_a_registered_class_is_known_by_its_name(here: Workplace) -> None:
     class Mine(PositionalEncoding):
         """Mine."""
 
+        blind = True
+
         def __init__(self, spec: EncodingSpec, *, scale: float = 1.0) -> None:
             super().__init__(spec)
 
@@ -238,7 +249,7 @@ def test_a_registered_class_is_known_by_its_name(here: Workplace) -> None:
 )
 def test_a_name_that_cannot_be_is_refused(name: str, reason: str, here: Workplace) -> None:
     class Mine(PositionalEncoding):
-        pass
+        blind = True
 
     with pytest.raises(UserError, match=reason):
         register(name)(Mine)
@@ -248,7 +259,7 @@ def test_a_class_may_be_defined_anew_as_in_a_notebook(here: Workplace) -> None:
     def cell() -> type:
         @register("mine")
         class Mine(PositionalEncoding):
-            pass
+            blind = True
 
         return Mine
 
@@ -263,7 +274,7 @@ from pebench.cli import main
 
 @pebench.register("mine")
 class Mine(PositionalEncoding):
-    pass
+    blind = True
 
 if __name__ == "__main__":
     raise SystemExit(main())
@@ -289,7 +300,7 @@ def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
 
     @register("mine")
     class Mine(PositionalEncoding):
-        pass
+        blind = True
 
     Mine.__module__ = "__main__"
     monkeypatch.setattr(sys.modules["__main__"], "__file__", None, raising=False)
@@ -307,7 +318,7 @@ import pebench
 
 @pebench.register("mine")
 class Mine(PositionalEncoding):
-    pass
+    blind = True
 
 SUITE = pebench.Suite("own", "Does it?", ["vit-digits"], ["mine"], 1, "smoke")
 """
@@ -464,6 +475,40 @@ def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace)
     assert not (here.folder / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("def __init__(self, spec): self.spec = spec", "Odd does not call super().__init__(spec) in its __init__"),
+        ("def biass(self, q, k, x, state, layer): return q", "Odd overrides none of place, embed, residual, query_key"),
+    ],
+)
+def test_what_could_tell_nothing_is_refused(body: str, reason: str, here: Workplace) -> None:
+    name = f"{here.module(f'{HEAD}class Odd(PositionalEncoding):' + chr(10) + f'    {body}' + chr(10))}:Odd"
+    for command in ([*SMOKE, "--pe", "add", "--pe", name, "--out", "runs"], ["plot-encoding", name]):
+        assert f"{reason}" in here.ask(*command, code=2)
+    assert reason in here.ask("verify", name, code=1)
+    assert not (here.folder / "runs").exists()
+
+
+def test_what_is_not_of_the_type_that_it_was_given_is_refused() -> None:
+    class Wide(PositionalEncoding):
+        def embed(self, x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
+            return x + state[:, :1]
+
+        def query_key(self, q: Any, k: Any, x: Any, state: Any, layer: int) -> Any:
+            return q, k.float()
+
+    encoding, x = Checked(Wide(SPEC)), torch.zeros(2, 3, 8, dtype=torch.bfloat16)
+    expected = r"returned from {} float32, expected bfloat16, as it was given: end with \.to\({}\.dtype\)"
+    with pytest.raises(EncodingError, match=expected.format("embed", "x")):
+        encoding.embed(x, torch.zeros(3, 1))
+    heads = x.view(2, 2, 3, 4)
+    with pytest.raises(EncodingError, match=expected.format("query_key", "q")):
+        encoding.query_key(heads, heads, x, None, 0)
+    with torch.autocast("cpu", torch.bfloat16):  # whose modules cast what they are given
+        encoding.query_key(heads, heads, x, None, 0)
+
+
 def test_the_rest_of_a_suite_goes_on(here: Workplace) -> None:
     text = ROWS + "".join(
         f"\nclass {name}(Rows):\n    {hook}\n"
@@ -544,12 +589,14 @@ def test_a_record_says_where_a_plug_in_comes_from(here: Workplace, capsys: pytes
     record = done(name, out)
     assert record.ok, record.error
     digest = plugins.digest(here.folder / f"{module}.py")
-    assert record.environment["plugins"] == {name: {"place": name, "sha256": digest}}
+    facts = {"place": name, "sha256": digest, "summary": "Adds a number. And more"}
+    assert record.environment["plugins"] == {name: facts}
     assert record.config.directory.startswith(f"vit-digits/{module}.Rows/seed0-")
     assert record.parameters["encoding"] == 16
     assert "plugins" not in done("add", out).environment
     page = markdown(Page.of(read_records(out)))
     assert f"- Plug-ins: {name}: {name}, source {digest[:12]}\n" in page
+    assert f"**{name}**: Adds a number. And more. ({name}, source {digest[:12]})\n" in page
     assert f"--pe {name}" in page
     assert f"plugins.{name}.sha256" in here.ask("show", str(out / record.config.directory))
 

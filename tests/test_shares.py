@@ -148,6 +148,7 @@ class Stubborn(PositionalEncoding):
     """Cannot be built twice, or copied."""
 
     name = "stubborn"
+    blind = True
 
     def __deepcopy__(self, memo):
         raise TypeError("not to be copied")

@@ -32,6 +32,9 @@ class Ruler(PositionalEncoding):
 class Mute(PositionalEncoding):
     """Forgets to say anything."""
 
+    def embed(self, x, state):
+        return x
+
 
 class Crashing(PositionalEncoding):
     """Cannot be made."""
@@ -104,7 +107,8 @@ def test_mistakes_are_told_in_a_line(mine, capsys, arguments, message):
 
 def test_a_broken_property_says_what_where_and_how():
     class Mute(PositionalEncoding):
-        pass
+        def embed(self, x, state):
+            return x
 
     with pytest.raises(BrokenError) as caught:
         check(PROPERTIES["order"], Bench(Subject(Mute), SETTINGS[1]))

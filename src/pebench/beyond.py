@@ -10,7 +10,8 @@ from lightning.pytorch import Trainer
 from torchmetrics import Metric
 
 from pebench.data.base import TensorDataModule
-from pebench.encodings.checks import EncodingError, blame
+from pebench.encodings.base import EncodingError
+from pebench.encodings.checks import blame
 from pebench.errors import InterruptedRunError
 from pebench.modules.base import SequenceModule
 

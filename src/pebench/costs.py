@@ -57,7 +57,7 @@ def cost(config: RunConfig) -> Cost:
     import torch
 
     from pebench.encodings.base import EncodingSpec, build_encoding
-    from pebench.encodings.checks import blame, undrawable
+    from pebench.encodings.checks import blame
 
     task, model = find_task(config.task), config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
@@ -70,8 +70,6 @@ def cost(config: RunConfig) -> Cost:
     except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
-    if problem := undrawable(encoding):
-        raise UserError(f"{config.task} with {config.encoding}: {problem}.")
     width = _attention_width(encoding)
     own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
     length, layers = spec.max_len, model.num_layers

@@ -19,14 +19,26 @@ def initialise(model: nn.Module, seed: int) -> None:
     Raises:
         TypeError: Where a module owns parameters that it cannot draw.
     """
+    if problem := undrawable(model):
+        raise TypeError(f"{type(model).__name__} {problem}")
     with torch.random.fork_rng(devices=[]):
         for name, module in model.named_modules():
-            if next(module.parameters(recurse=False), None) is None:
-                continue
-            if not callable(getattr(module, "reset_parameters", None)):
-                raise TypeError(f"{type(module).__name__} {name!r} owns parameters and needs a reset_parameters()")
-            torch.default_generator.manual_seed(stream(seed, name))  # manual_seed would reach CUDA too
-            module.reset_parameters()
+            if _owns(module):
+                torch.default_generator.manual_seed(stream(seed, name))  # manual_seed would reach CUDA too
+                module.reset_parameters()
+
+
+def undrawable(model: nn.Module) -> str:
+    """What in a model owns parameters but cannot draw them, in words; nothing where all is well."""
+    for name, module in model.named_modules():
+        if _owns(module) and not callable(getattr(module, "reset_parameters", None)):
+            part = f"has a {type(module).__name__}, {name}, which " if name else ""
+            return f"{part}owns parameters and needs a method reset_parameters that draws them"
+    return ""
+
+
+def _owns(module: nn.Module) -> bool:
+    return next(module.parameters(recurse=False), None) is not None
 
 
 class Linear(nn.Linear):

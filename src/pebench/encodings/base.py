@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from pebench.layers import undrawable
 from pebench.registry import load_encoding, parse_encoding
 
 
@@ -62,6 +63,10 @@ class EncodingSpec:
         return prod(self.extent)
 
 
+class EncodingError(Exception):
+    """An encoding is not what it must be, or has returned what it must not."""
+
+
 class PositionalEncoding(nn.Module):
     """Tells a transformer where its tokens are. As it stands it says nothing; override what you need.
 
@@ -73,6 +78,10 @@ class PositionalEncoding(nn.Module):
     Content enters with root mean square 1 at initialisation. An encoding that writes to the input takes
     an option ``ratio``, the root mean square of its own part at initialisation, 1 by default: without
     such a rule a comparison of encodings is one of scales.
+
+    One that owns parameters draws them in a method ``reset_parameters``, which the model calls with a seed of
+    the encoding's own. Positions are 32-bit, as angles must be, but the model may be of 16 bit: a hook returns
+    what it was given in the type that it came in.
 
     Args:
         spec: The model it is built for. Further options are keyword-only, with literal defaults.
@@ -325,6 +334,9 @@ def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
         return int(encoding.query_key(head, head, x, state, layer)[0].shape[-1])
 
 
+TELLING = ("place", "embed", "residual", "query_key", "bias")
+"""The hooks by which an encoding tells anything."""
+
 EncodingLike = str | Callable[..., PositionalEncoding]
 """A registered name, such a name with options, or a class (or function) that makes an encoding of a spec."""
 
@@ -343,6 +355,7 @@ def build_encoding(
     Raises:
         UserError: For an unknown name.
         ValueError: By the encoding, where it cannot serve this model.
+        EncodingError: If it tells nothing, or lacks what a model needs of it.
     """
     options = dict(options or {})
     if isinstance(encoding, str):
@@ -351,7 +364,21 @@ def build_encoding(
     built = encoding(spec, **options)
     if not isinstance(built, PositionalEncoding):
         raise TypeError(f"expected a PositionalEncoding from {encoding!r}, got {type(built).__name__}")
+    if problem := _lack(built):
+        raise EncodingError(f"{type(built).__name__} {problem}")
     return built
+
+
+def _lack(encoding: PositionalEncoding) -> str:
+    """What is missing in an encoding, in words; nothing where all is well."""
+    cls = type(encoding)
+    if "_parameters" not in vars(encoding):
+        return "does not call super().__init__(spec) in its __init__"
+    if problem := undrawable(encoding):
+        return problem
+    if not encoding.blind and all(getattr(cls, hook) is getattr(PositionalEncoding, hook) for hook in TELLING):
+        return f"overrides none of {', '.join(TELLING)}, so that it tells nothing; a control declares `blind = True`"
+    return ""
 
 
 def grid_positions(extent: tuple[int, ...], device: torch.device | str | None = None) -> Tensor:

@@ -6,19 +6,16 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from pebench.encodings.base import PositionalEncoding
+from pebench.encodings.base import EncodingError, PositionalEncoding
 
 INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
     "place", "prepare", "forward", "embed", "residual", "query_key", "bias",
 )  # fmt: skip
 """Methods of an encoding that others call."""
-
-
-class EncodingError(Exception):
-    """An encoding has returned what it must not."""
 
 
 def name_of(encoding: PositionalEncoding) -> str:
@@ -33,7 +30,7 @@ class Checked:
         encoding: To be checked.
 
     Raises:
-        EncodingError: By every hook that returns something of another kind or shape than it must, or NaN where
+        EncodingError: By every hook that returns something of another kind, shape or type than it must, or NaN where
             it was given none.
     """
 
@@ -56,14 +53,14 @@ class Checked:
         """`PositionalEncoding.embed`."""
         clean = self._clean(x)
         told = self.encoding.embed(x, state)
-        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), clean)
+        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), clean, x)
         return told
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
         """`PositionalEncoding.residual`."""
         clean = self._clean(x)
         told = self.encoding.residual(x, valid, state, layer)
-        self._check("residual", told, tuple(x.shape), clean)
+        self._check("residual", told, tuple(x.shape), clean, x)
         return told
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
@@ -74,7 +71,7 @@ class Checked:
             self._refuse("query_key", _kind(told), "two tensors, queries and keys")
         wide = told[0].shape[-1] if isinstance(told[0], Tensor) and told[0].ndim else q.shape[-1]
         for tensor in told:
-            self._check("query_key", tensor, (*q.shape[:3], wide), clean)
+            self._check("query_key", tensor, (*q.shape[:3], wide), clean, q)
         return told
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
@@ -89,13 +86,24 @@ class Checked:
         """Whether a hook is given no NaN; asked before it is called, as it may write into what it is given."""
         return not any(_has_nan(tensor) for tensor in (self.positions, *given))
 
-    def _check(self, hook: str, told: Any, shape: tuple[int, ...], clean: bool, broadcast: bool = False) -> None:
+    def _check(
+        self,
+        hook: str,
+        told: Any,
+        shape: tuple[int, ...],
+        clean: bool,
+        given: Tensor | None = None,
+        broadcast: bool = False,
+    ) -> None:
         expected = f"one {'that broadcasts to' if broadcast else 'of'} shape {shape}"
         if not isinstance(told, Tensor):
             self._refuse(hook, _kind(told), f"a tensor, {expected}")
         fits = _broadcasts(tuple(told.shape), shape) if broadcast else tuple(told.shape) == shape
         if not fits or not told.is_floating_point():
             self._refuse(hook, _kind(told), expected + " of floating-point numbers" * fits)
+        if given is not None and told.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
+            name = "q" if hook == "query_key" else "x"
+            self._refuse(hook, _type(told), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
         if clean and _has_nan(told):
             self._refuse(hook, "NaN", "numbers")
 
@@ -109,8 +117,12 @@ class Checked:
 
 def _kind(told: Any) -> str:
     if isinstance(told, Tensor):
-        return f"a tensor of shape {tuple(told.shape)} and {str(told.dtype).removeprefix('torch.')}"
+        return f"a tensor of shape {tuple(told.shape)} and {_type(told)}"
     return f"{type(told).__name__}" if told is not None else "nothing"
+
+
+def _type(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _has_nan(tensor: Tensor | None) -> bool:
@@ -121,16 +133,6 @@ def _has_nan(tensor: Tensor | None) -> bool:
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     pairs = zip(reversed(shape), reversed(to), strict=False)
     return len(shape) <= len(to) and all(size in (1, target) for size, target in pairs)
-
-
-def undrawable(encoding: PositionalEncoding) -> str:
-    """What in an encoding owns parameters but cannot draw them; nothing where all is well."""
-    for name, module in encoding.named_modules():
-        owns = next(module.parameters(recurse=False), None) is not None
-        if owns and not callable(getattr(module, "reset_parameters", None)):
-            part = f" in it, {name}," if name else ""
-            return f"{type(module).__name__}{part} owns parameters and needs a method reset_parameters that draws them"
-    return ""
 
 
 def blame(error: BaseException) -> str:
