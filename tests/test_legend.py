@@ -45,9 +45,12 @@ def test_so_are_rows_that_are_still_to_run_wherever_that_is():
     assert [*lines(ran("add"), suite=suite)] == ["add", "fox", "rope"]  # fox serves no images
 
 
-def test_encodings_that_are_not_ours_are_left_out():
+def test_encodings_that_are_not_ours_are_told_by_their_records_alone():
     """A page must not depend on which packages its reader has."""
     assert [*lines(ran("add"), ran("theirs", width=3))] == ["add"]
+    facts = {"place": "mine:Theirs", "sha256": "0123456789abcdef", "summary": "Adds theirs"}
+    said = lines(ran("add"), replace(ran("theirs"), environment={"plugins": {"theirs": facts}}))
+    assert said["theirs"] == "**theirs**: Adds theirs. (mine:Theirs, source 0123456789ab)"
 
 
 @pytest.mark.parametrize("name", encoding_cards())

@@ -134,6 +134,8 @@ def encoding_card(name: str) -> EncodingCard:
         return plugins.card(plugin)
     if name in _registered:
         return card_of(name, _registered[name])
+    if file := plugins.file_of(name):
+        raise UserError(f"unknown encoding {name!r}. A class in {file.name} is {file.stem}:Class.")
     raise unknown_name("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
 
 
@@ -210,8 +212,9 @@ def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
 
 
 def origins(classes: Iterable[type]) -> dict[str, dict[str, str]]:
-    """Where those of some classes come from that are not ours, by name: what a record says of them."""
-    return {cls.name: _origins[cls] for cls in classes if cls in _origins}  # type: ignore[attr-defined]
+    """What those of some classes are that are not ours, and where from, by name: what a record says of them."""
+    found = {cls.name: cls for cls in classes if cls in _origins}  # type: ignore[attr-defined]
+    return {name: _origins[cls] | {"summary": card_of(name, cls).summary} for name, cls in found.items()}
 
 
 def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:

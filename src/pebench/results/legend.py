@@ -1,6 +1,8 @@
 """What the rows of a page are: each encoding in a sentence, with the options that rows set."""
 
+from pebench.plugins import origin_text
 from pebench.registry import encoding_cards, our_parts
+from pebench.results.origin import plugins_of
 from pebench.results.page import Page
 from pebench.words import natural
 
@@ -12,9 +14,15 @@ LEGEND = (
 
 
 def legend(page: Page) -> list[str]:
-    """A line of Markdown for each of our encodings that has a row, or is to have one, or is a part of one that has."""
+    """A line of Markdown for each encoding that has a row, or is to have one, or is a part of one that has.
+
+    Of others' encodings, which not every reader has, it tells what their runs' records do.
+    """
     tested = [row.config for table in page.tables for row in table.rows]
     lacking = [kind for table in page.tables for kind in page.lacking(table)]
     cards, used = encoding_cards(), our_parts((*tested, *lacking, *page.untested))
-    lines = (f"**{name}**: {cards[name].summary}. {cards[name].told(used[name])}" for name in sorted(used, key=natural))
-    return [line.rstrip().replace("``", "`") for line in lines]
+    lines = {name: f"**{name}**: {cards[name].summary}. {cards[name].told(used[name])}" for name in used}
+    for name, facts in plugins_of(record for table in page.tables for record in table.records):
+        said = f"{facts['summary']}. " if facts.get("summary") else ""
+        lines[name] = f"**{name}**: {said}({origin_text(facts)})"
+    return [lines[name].rstrip().replace("``", "`") for name in sorted(lines, key=natural)]

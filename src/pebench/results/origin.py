@@ -69,7 +69,7 @@ def _values(records: Sequence[Record]) -> dict[str, list[str]]:
         found[name] = {record.environment.get(name) for record in records}
     found["data"] = {record.dataset.get("fingerprint") for record in records}
     found["sizes"] = {_sizes(record) for record in records}
-    if plugins := _plugins(records):
+    if plugins := plugins_of(records):
         found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
 
@@ -79,7 +79,7 @@ def _sizes(record: Record) -> str | None:
     return ", ".join(f"{split} {sizes[split]:,}" for split in ("train", "val", "test") if split in sizes) or None
 
 
-def _plugins(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
+def plugins_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
     """Name and origin of every encoding that was not one of ours, as each record has it."""
     return [item for record in records for item in record.environment.get("plugins", {}).items()]
 
@@ -87,7 +87,7 @@ def _plugins(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
 def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
     """Each plug-in's name to the different sources that it had, as their SHA-256."""
     found: dict[str, list[str]] = {}
-    for name, facts in _plugins(records):
+    for name, facts in plugins_of(records):
         found.setdefault(name, []).append(facts.get("sha256", "unknown"))
     return {name: sorted(set(sources)) for name, sources in found.items()}
 
