@@ -668,12 +668,13 @@ def test_a_suite_file_of_ones_own_works(tmp_path):
     [
         ("SUITE = (", "cannot be read: SyntaxError"),
         ("import no_such_module", "cannot be read: ModuleNotFoundError"),
+        ("x = 1\ny = 1 / 0", r"line 2, cannot be read: ZeroDivisionError"),
         ("SUITE = pebench.Suite()", "cannot be read: NameError"),
         ("from pebench import Suite; SUITE = Suite('s', '?')", "cannot be read: TypeError"),
         ("import sys; sys.exit(0)", "cannot be read: SystemExit: 0"),
         ("from pebench import Suite; SUITE = Suite('s', '?', ['vit-digits'], seeds='3')", "seeds must be int"),
-        ("", r"must define SUITE = pebench\.Suite\(\.\.\.\), got NoneType"),
-        ("SUITE = {}", r"must define SUITE = pebench\.Suite\(\.\.\.\), got dict"),
+        ("", r"must define SUITE = pebench\.Suite\(\.\.\.\), but it defines none"),
+        ("SUITE = {}", r"must define SUITE = pebench\.Suite\(\.\.\.\), but SUITE is dict"),
     ],
 )
 def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):

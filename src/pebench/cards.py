@@ -85,6 +85,7 @@ def read_card(name: str, module: str, cls: str) -> EncodingCard:
         value = next((body[attribute] for body in bodies if attribute in body), None)
         declared[attribute] = _literal(value)
     init = next(body["__init__"] for body in methods if "__init__" in body)
+    _check_positional(name, [argument.arg for argument in (*init.args.posonlyargs, *init.args.args)][2:])
     pairs = list(zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True))
     if any(default is None for _, default in pairs):
         raise UnreadableError
@@ -114,6 +115,8 @@ def card_of(name: str, cls: Any) -> EncodingCard:
             f"encoding {name!r} is {cls!r}, expected a class that inherits from pebench.PositionalEncoding."
         )
     arguments = inspect.signature(cls.__init__).parameters.values()
+    positional = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    _check_positional(name, positional[2:])
     keyword = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
     for argument in keyword:
         if argument.default is argument.empty:
@@ -126,6 +129,15 @@ def card_of(name: str, cls: Any) -> EncodingCard:
     types = _types(name, options, texts)
     said = inspect.getdoc(cls) or ""
     return EncodingCard(name, _first_line(said), cls.__module__, options, _meanings(said), types, declared, hooks)
+
+
+def _check_positional(name: str, arguments: list[str]) -> None:
+    """Refuse arguments of a constructor, behind self and spec, that are no options."""
+    if arguments:
+        raise UserError(
+            f"option {arguments[0]!r} of encoding {name!r} must be keyword-only: __init__(self, spec, *, "
+            f"{arguments[0]}...)."
+        )
 
 
 def _types(name: str, options: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, type]:

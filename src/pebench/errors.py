@@ -33,8 +33,19 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
         known: The valid names.
     """
     names = sorted(set(known))
-    lower = {known.lower(): known for known in reversed(names)}
-    near = [other for other in names if "." in other and other.partition(".")[2] == name.partition(".")[2]]
-    near = near or [lower[n] for n in difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.4)]
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    last = name.rpartition(".")[2]
+    near = next((other for other in names if "." in other and other.partition(".")[2] == last), nearest(name, names))
+    hint = f" Did you mean {near!r}?" if near else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The valid name that is most like one that does not exist, if any is.
+
+    Example:
+        >>> nearest("Alibi", ["add", "alibi"])
+        'alibi'
+    """
+    lower = {other.lower(): other for other in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.4)
+    return lower[near[0]] if near else None

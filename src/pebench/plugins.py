@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pebench.cards import EncodingCard, UnreadableError, card_of, find_source, read_card
-from pebench.errors import UserError
+from pebench.errors import UserError, nearest
 
 GROUP = "pebench.encodings"
 """Entry points that name encodings: ``my-encoding = "my_package.my_module:MyEncoding"``."""
@@ -73,6 +73,12 @@ def at_place(name: str) -> Plugin | None:
     return Plugin(name, name)
 
 
+def file_of(name: str) -> Path | None:
+    """The module in the current directory that ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean."""
+    file = Path(re.split(r"[.:]", name)[0] + ".py")
+    return file if file.stem.isidentifier() and file.is_file() else None
+
+
 def add_paths(folders: Iterable[str]) -> None:
     """Have modules found in these folders too, last."""
     for folder in folders:
@@ -123,7 +129,9 @@ def load(plugin: Plugin) -> type:
     """
     module = import_module(plugin.module, str(plugin))
     if not hasattr(module, plugin.cls):
-        raise UserError(f"{plugin}: {module.__file__ or plugin.module} has no {plugin.cls!r}.")
+        near = nearest(plugin.cls, [name for name, found in vars(module).items() if isinstance(found, type)])
+        hint = f" Did you mean {plugin.module}:{near}?" if near else ""
+        raise UserError(f"{plugin}: {module.__file__ or plugin.module} has no {plugin.cls!r}.{hint}")
     found = getattr(module, plugin.cls)
     card_of(plugin.name, found)  # refuses what is no encoding
     if "name" not in vars(found):
@@ -145,7 +153,8 @@ def import_module(module: str, what: str) -> ModuleType:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(f"{what}: no module {error.name!r} is installed or in this folder.") from error
+            hint = f" Leave .py out: {module.removesuffix('.py')}:Class." if module.endswith(".py") else ""
+            raise UserError(f"{what}: no module {error.name!r} is installed or in this folder.{hint}") from error
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 

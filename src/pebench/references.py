@@ -106,7 +106,10 @@ def keys_of(name: str, images: bool = True) -> set[str]:
 def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
     keys = {key for part, _ in parts_of(name, options) for key in _own_keys(part, images)}
     if not keys:
-        raise UserError(f"encoding {name!r} names nothing to cite: its class has no attribute `cite`.")
+        raise UserError(
+            f"encoding {name!r} names nothing to cite: its class has no attribute `cite` with keys of pebench's "
+            "bibliography. Leave it out."
+        )
     if unknown := keys - set(bibliography()):
         raise UserError(f"encoding {name!r} cites {min(unknown)!r}, which is not in pebench's bibliography.")
     return keys

@@ -8,6 +8,7 @@ import math
 import re
 import runpy
 import shlex
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -417,7 +418,12 @@ def load_suite(name_or_file: str) -> Suite:
     except UserError as error:
         raise UserError(f"suite file {path}: {error}") from error
     except (Exception, SystemExit) as error:
-        raise UserError(f"suite file {path} cannot be read: {type(error).__name__}: {error}") from error
+        lines = [
+            number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)
+        ]
+        where = f"{path}, line {lines[-1]}," if lines else path
+        raise UserError(f"suite file {where} cannot be read: {type(error).__name__}: {error}") from error
     if not isinstance(suite, Suite):
-        raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), got {type(suite).__name__}.")
+        got = f"SUITE is {type(suite).__name__}" if suite is not None else "it defines none"
+        raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), but {got}.")
     return suite if name_or_file in suite_files() else replace(suite, file=name_or_file)
