@@ -1,13 +1,19 @@
 """Every encoding, for a short while."""
 
 from pebench import Suite
-from pebench.registry import encoding_cards
 
 SUITE = Suite(
     name="encodings",
     question="Does every encoding train wherever it serves, and what does each learn in minutes?",
     tasks=["text-order", "lm-grammar", "vit-digits"],
-    encodings=list(encoding_cards()),
+    encodings=[
+        "add", "add-every-layer", "add-proj", "add-qk", "alibi", "attention-scale", "axial-learned", "concat",
+        "concat-proj", "concat-qk", "concat-wide", "cope", "cpe", "deberta", "dynamic-bias", "embed-scale",
+        "fire", "fox", "gated-add", "hope", "interpolated", "kerple-log", "learnable-fourier", "learned", "lie-re",
+        "log-cpb", "multiply", "none", "ntk-rope", "p-rope", "partial-rope", "pope", "position-matrix",
+        "random", "randomized", "raster", "rope", "rope-mixed", "sandwich", "shaw", "shifted", "some-heads",
+        "some-layers", "stack", "swin-bias", "t5-bias", "transformer-xl", "tupe", "widened", "xpos", "yarn",
+    ],
     where_served=True,
     seeds=3,
     tier="quick",
@@ -23,4 +29,4 @@ SUITE = Suite(
         "embed-scale, which doubles the power of add's input, came into being on 2026-11-23 and into this then.",
         "widened came into being on 2026-11-25, and into this then.",
     ),
-)
+)  # fmt: skip

@@ -55,11 +55,13 @@ def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) ->
     assert [*made] == [ENDINGS.get(form, f".{form}") for form in FORMATS]
     for ending, text in made.items():
         published = records.with_suffix(ending).read_text(encoding="utf-8")
-        assert comparable(published) == comparable(text), f"{ending}: make results"
+        assert comparable(published) == comparable(text), f"{ending}: make results SUITE={records.stem}"
     if SAME_MATPLOTLIB:  # which draws to the byte
         drawn = {picture.name: to_svg(picture.figure) for picture in figures.pictures(page)}
         shown = records.parent.glob(f"{records.stem}-figures/*.svg")
-        assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, "make results"
+        assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, (
+            f"make results SUITE={records.stem}"
+        )
 
 
 def test_runs_done_again_differ_as_results_say() -> None:
@@ -262,7 +264,7 @@ def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_the_example_runs_in_a_trainer_of_its_own() -> None:
     accuracies = runpy.run_path(str(ROOT / "examples" / "own_trainer.py"))["main"](max_steps=2)
-    assert set(accuracies) == {"rope", "RowEncoding"}
+    assert set(accuracies) == {"rope", "CosineEncoding"}
     assert all(0 <= accuracy <= 1 for accuracy in accuracies.values())
 
 
