@@ -483,9 +483,10 @@ def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace)
     ],
 )
 def test_what_could_tell_nothing_is_refused(body: str, reason: str, here: Workplace) -> None:
-    name = f"{here.module(f'{HEAD}class Odd(PositionalEncoding):' + chr(10) + f'    {body}' + chr(10))}:Odd"
+    module = here.module(f"{HEAD}class Odd(PositionalEncoding):\n    {body}\n")
+    name = f"{module}:Odd"
     for command in ([*SMOKE, "--pe", "add", "--pe", name, "--out", "runs"], ["plot-encoding", name]):
-        assert f"{reason}" in here.ask(*command, code=2)
+        assert reason in here.ask(*command, code=2)
     assert reason in here.ask("verify", name, code=1)
     assert not (here.folder / "runs").exists()
 

@@ -73,10 +73,10 @@ def at_place(name: str) -> Plugin | None:
     return Plugin(name, name)
 
 
-def file_of(name: str) -> Path | None:
-    """The module in the current directory that ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean."""
+def hint_of_file(name: str) -> str:
+    """How to name what is in a file here, if ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean one."""
     file = Path(re.split(r"[.:]", name)[0] + ".py")
-    return file if file.stem.isidentifier() and file.is_file() else None
+    return f" A class in {file} is {file.stem}:Class." if file.stem.isidentifier() and file.is_file() else ""
 
 
 def add_paths(folders: Iterable[str]) -> None:
@@ -153,8 +153,9 @@ def import_module(module: str, what: str) -> ModuleType:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            hint = f" Leave .py out: {module.removesuffix('.py')}:Class." if module.endswith(".py") else ""
-            raise UserError(f"{what}: no module {error.name!r} is installed or in this folder.{hint}") from error
+            raise UserError(
+                f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
+            ) from error
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 

@@ -134,8 +134,8 @@ def encoding_card(name: str) -> EncodingCard:
         return plugins.card(plugin)
     if name in _registered:
         return card_of(name, _registered[name])
-    if file := plugins.file_of(name):
-        raise UserError(f"unknown encoding {name!r}. A class in {file.name} is {file.stem}:Class.")
+    if hint := plugins.hint_of_file(name):
+        raise UserError(f"unknown encoding {name!r}.{hint}")
     raise unknown_name("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
 
 
