@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer import event_file_writer
 
 from pebench import environment
 from pebench.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.config import Options, RunConfig
 from pebench.data.batches import Batches
 from pebench.display import Display
+from pebench.events import RunLogger
 from pebench.records import Record, find_record
 from pebench.runner import resumable_step, run
 from pebench.tasks import configure
@@ -144,6 +146,16 @@ def test_what_was_logged_after_the_checkpoint_is_not_shown_twice(tmp_path: Path)
         run(DIGITS, options(tmp_path), die)
     run(DIGITS, options(tmp_path))
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
+
+
+def test_attempts_within_one_second_are_shown_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_file_writer._global_uid, "_value", 9)  # names have it as text: "10" is before "9"
+    for resumed, value in (0, 0.0), (10, 1.0):
+        logger = RunLogger(tmp_path, resumed)
+        for step in (10, 15, 20) if resumed == 0 else (15, 20):
+            logger.log_metrics({"test/x": value}, step)
+        logger.close()
+    assert shown("test/x", tmp_path) == {10: 0.0, 15: 1.0, 20: 1.0}
 
 
 def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], tmp_path: Path) -> None:

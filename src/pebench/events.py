@@ -1,6 +1,7 @@
 """What a run leaves for TensorBoard: its curves, its row under HParams, a picture of what its encoding has learnt."""
 
 import logging
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class RunLogger(TensorBoardLogger):
     """
 
     def __init__(self, folder: Any, resumed: int = 0) -> None:
+        if resumed:
+            _wait_out_the_second(Path(folder))
         super().__init__(
             folder, name="", version="", default_hp_metric=False, purge_step=resumed + 1 if resumed else None
         )
@@ -113,6 +116,17 @@ def log_failure(folder: Path, config: RunConfig) -> None:
     with SummaryWriter(folder, filename_suffix=FAILED) as writer:
         for summary in summaries:
             writer.file_writer.add_summary(summary)
+
+
+def _wait_out_the_second(folder: Path) -> None:
+    """Begin no file in the second of an earlier attempt's.
+
+    TensorBoard reads files in the order of their names, which tell whole seconds, and then a number as text: within
+    one second the tenth file of a process comes before the ninth, and what the later attempt takes back is shown.
+    """
+    begun = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
+    while str(int(now := time.time())) in begun:
+        time.sleep(1 - now % 1)
 
 
 def _tag(name: str) -> str:
