@@ -4,7 +4,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +16,9 @@ from pebench.config import RunConfig
 from pebench.files import replacing
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
+from pebench.selection import Trial, best
 from pebench.settings import sort_key
 from pebench.suites import Suite
-from pebench.tasks import find_task
 
 PLANS = "plans"
 """Folder, under an output folder, of what was planned there."""
@@ -53,8 +52,7 @@ class Plan:
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
         """A kind of run with the values that validation likes best, of equal ones the lowest; None if none is told.
 
-        A combination with which training diverges is no choice. While one is missing, or failed for a reason
-        that says nothing of it (it was killed, say), there is none: it might have been the best.
+        Nothing is told while a run is missing that might make another choice; see `Trial.settled`.
 
         Args:
             kind: Of run.
@@ -62,21 +60,12 @@ class Plan:
         """
         if not self.suite.select:
             return kind
-        task, monitor = find_task(kind.task), kind.train.monitor
-        metric, _ = task.monitored(monitor)
-        tried = []
-        for candidate in self.candidates(kind):
-            found = [records.get(candidate.with_seed(seed).key) for seed in self.suite.selecting(kind.task)]
-            if any(record and record.diverged for record in found):
-                continue
-            if not all(record and record.ok for record in found):
-                return None
-            scores = [record.metrics[metric] for record in found if record]
-            if math.isfinite(fmean(scores)):
-                values = candidate.selected_values.values()
-                tried.append(([*map(sort_key, values)], fmean(scores), candidate))
-        tried.sort(key=itemgetter(0))
-        return replace(tried[task.best([score for _, score, _ in tried], monitor)][2], stage="test") if tried else None
+        seeds, tried = self.suite.selecting(kind.task), []
+        for config in sorted(self.candidates(kind), key=lambda one: [*map(sort_key, one.selected_values.values())]):
+            known = [record for seed in seeds if (record := records.get(config.with_seed(seed).key))]
+            tried.append((config, Trial(config.label, config.selected_values, tuple(known), len(seeds))))
+        liked = best(trial for _, trial in tried) if all(trial.settled for _, trial in tried) else None
+        return next((replace(config, stage="test") for config, trial in tried if trial is liked), None)
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.

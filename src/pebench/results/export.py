@@ -13,7 +13,8 @@ from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.origin import command, provenance, warnings
 from pebench.results.page import Contrast, Page, Series
-from pebench.results.tables import Table, Trial, unlike
+from pebench.results.tables import Table, unlike
+from pebench.selection import Trial
 from pebench.suites import Suite
 from pebench.tasks import find_task
 

@@ -23,6 +23,7 @@ from pebench.results.stats import (
     paired_difference,
     verdict,
 )
+from pebench.selection import Trial, best
 from pebench.settings import sort_key
 from pebench.tasks import Budget, Task, find_task
 from pebench.words import natural
@@ -135,23 +136,6 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One encoding with one combination of the values that settings were selected from.
-
-    Args:
-        label: The encoding with its options.
-        values: Setting to value.
-        records: By seed.
-        score: Mean of the validation metric that selects; ``None`` if a run failed.
-    """
-
-    label: str
-    values: Mapping[str, Any]
-    records: tuple[Record, ...]
-    score: float | None
-
-
 def unlike(config: RunConfig, budgets: Mapping[str, Budget]) -> dict[str, Any]:
     """Settings of a run that are not those of its tier's budget, but for what may differ between rows."""
     budget = budgets.get(config.tier)
@@ -218,10 +202,9 @@ class Table:
         found = {}
         for row in self.rows:
             trials = self.trials_of(row.label)
-            done = all(trial.score is not None or any(r.diverged for r in trial.records) for trial in trials)
-            best = _best(trials) if done else None
-            if best and best.values != row.config.selected_values:
-                found[row.label] = dict(best.values)
+            liked = best(trials) if all(trial.settled for trial in trials) else None
+            if liked and liked.values != row.config.selected_values:
+                found[row.label] = dict(liked.values)
         return found
 
     @property
@@ -419,13 +402,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     seeds: dict[str, set[int]] = {}
     for (name, _), runs in found.items():
         seeds.setdefault(name, set()).update(record.config.seed for record in runs)
-    trials = []
-    for (name, text), runs in found.items():
-        metric = find_task(runs[0].config.task).monitored(runs[0].config.train.monitor)[0]
-        scores = [record.metrics.get(metric) if record.ok else None for record in runs]
-        known = [score for score in scores if score is not None]
-        mean = fmean(known) if len(known) == len(seeds[name]) else None
-        trials.append(Trial(name, json.loads(text), tuple(runs), mean))
+    trials = [Trial(name, json.loads(text), tuple(runs), len(seeds[name])) for (name, text), runs in found.items()]
     return tuple(sorted(trials, key=lambda trial: (natural(trial.label), [*map(sort_key, trial.values.values())])))
 
 
@@ -453,31 +430,22 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
     by_value: dict[str, list[Record]] = {}
     for record in records:
         by_value.setdefault(json.dumps(record.config.selected_values), []).append(record)
-    best = next(iter(by_value))
+    values = next(iter(by_value))
     if len(by_value) > 1:
-        trial = _best([trial for trial in trials if json.dumps(trial.values) in by_value])
+        trial = best(trial for trial in trials if json.dumps(trial.values) in by_value)
         if trial is None:
             raise UserError(
                 f"{config.label} on {config.task} was tested with several values of {', '.join(config.selected)}, and "
                 "the selecting runs here do not tell which of them was chosen. Add those that are missing, or delete "
                 "the records of all values but one."
             )
-        best = json.dumps(trial.values)
-    chosen = by_value.pop(best)
+        values = json.dumps(trial.values)
+    chosen = by_value.pop(values)
     for one, other in itertools.pairwise(chosen):  # by seed
         if one.config.seed == other.config.seed:
             where = f"{config.label} seed {one.config.seed} on {config.task}"
             raise UserError(f"two different records of {where}: delete one of them.")
     return tuple(chosen), list(itertools.chain(*by_value.values()))
-
-
-def _best(trials: Iterable[Trial]) -> Trial | None:
-    """The trial that validation likes best, of equal ones the first; ``None`` if none has a score."""
-    known = [(trial, trial.score) for trial in trials if trial.score is not None]
-    if not known:
-        return None
-    config = known[0][0].records[0].config
-    return known[find_task(config.task).best([score for _, score in known], config.train.monitor)][0]
 
 
 def _failure(record: Record, task: Task) -> str | None:
