@@ -1,7 +1,9 @@
 """What README and results/ say is what the code does: pages equal their records, commands and examples run."""
 
 import base64
+import importlib
 import io
+import itertools
 import json
 import re
 import runpy
@@ -9,6 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,7 @@ from pebench.results.grids import differences
 from pebench.results.page import Page
 from pebench.results.publish import ENDINGS, FORMATS, written
 from pebench.results.report import overview
+from pebench.results.stats import estimate
 from pebench.suites import load_suite
 from pebench.tasks import find_task
 
@@ -103,6 +107,10 @@ def test_runs_done_again_differ_as_results_say() -> None:
     assert len(changes["text-sst2"]) == 20
     assert max(map(abs, changes["text-imdb"])) == pytest.approx(0.46, abs=0.005)
     assert len(changes["text-imdb"]) == 10
+    for task, told in (("text-sst2", "+0.01 -0.39 0.40"), ("text-imdb", "-0.02 -0.18 0.15")):
+        found = estimate(changes[task])
+        ends = found.mean - found.half_width, found.mean + found.half_width
+        assert f"{found.mean:+.2f} {ends[0]:.2f} {ends[1]:.2f}" == told
 
     same = read_records(ROOT / "results" / "checks" / "kernels-images.jsonl")
     assert [(again.config.encoding, again.config.seed) for again in same] == [("add", seed) for seed in range(8)]
@@ -179,6 +187,42 @@ def test_every_figure_with_an_interval_is_on_the_page_that_it_is_told_of(documen
         lost += [figure for figure in figures if re.sub(r"\s", " ", figure) not in known]
     assert count >= least
     assert lost == []
+
+
+RANGES = {
+    "0.01 to 0.08", "0.04 to 0.10", "0.34 to 0.55", "0.498 to 0.505", "1.23 to 1.25", "53.04 to 53.70",
+    "53.59 to 54.55", "-0.39 to 0.40", "-0.18 to 0.15",
+}  # fmt: skip
+"""What `INTERVAL` finds that is none: the least and the most of several figures, and runs done again (see above)."""
+
+INTERVAL = r"-?\d+\.\d\d+ to -?\d+\.\d\d+"
+
+
+@pytest.fixture
+def undeclared(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module("undeclared")
+
+
+def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undeclared: ModuleType) -> None:
+    """Told as "0.53 (0.11 to 0.96)", with the sign that the words have; and no other is worked out."""
+    assert (ROOT / "results" / "undeclared.md").read_text(encoding="utf-8") == undeclared.page()
+    known: dict[str, list[tuple[str, int]]] = {}
+    for place, (_, found) in enumerate(undeclared.measured()):
+        ends = found.mean - found.half_width, found.mean + found.half_width
+        for digits, (low, high) in itertools.product((2, 3, 4), (ends, (-ends[1], -ends[0]))):
+            interval = f"{low:.{digits}f} to {high:.{digits}f}"
+            known.setdefault(interval, []).append((f"{abs(found.mean):.{digits}f}", place))
+    told, lost = set(), []
+    for document in ("README.md", "ANSWERS.md", "NOTES.md"):
+        text = " ".join((ROOT / "results" / document).read_text(encoding="utf-8").split())
+        for match in re.finditer(INTERVAL, text):
+            before = text[max(match.start() - 140, 0) : match.start()]
+            places = [place for mean, place in known.get(match[0], []) if mean in before]
+            told.update(places)
+            lost += [] if places or match[0] in RANGES else [(document, match[0])]
+    assert lost == []
+    assert told == {*range(len(undeclared.measured()))}
 
 
 IN_WORDS = {
