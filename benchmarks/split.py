@@ -62,5 +62,8 @@ SUITE = Suite(
         "five since, not for eight.",
         "On CIFAR-10 concat (d_p=32) was best at 4e-3, the edge of the grid that was declared, 5e-4 to 4e-3. So 8e-3 "
         "was added there for every row, with all of them tested.",
+        "On WikiText-2 4 channels at a ratio of 2.5 have the lowest mean validation loss of tested runs, 3.618 nats (8 "
+        "at one 3.622, 24 3.625). So the numbers go on to 2 there, in a suite of their own (`few-channels`), as 2 do "
+        "not serve on images.",
     ),
 )  # fmt: skip
