@@ -31,6 +31,7 @@ from pebench.registry import encoding_cards
 from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure
 
+ROOT = Path(__file__).parents[1]
 SMOKE = ["run", "--task", "vit-digits", "--tier", "smoke", "--device", "cpu", "--threads", "1"]
 SIGNAL = signal.signal
 TWO_BY_TWO = [*SMOKE, "--pe", "add", "--pe", "rope", "--seeds", "2"]
@@ -378,6 +379,18 @@ def test_an_option_that_makes_no_sense_ends_before_any_run(
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_dry_run_names_what_rows_differ_in_and_the_rate_that_they_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = [*SMOKE, "--pe", "rope", "--vary", "model.num_layers=1,2", "--seeds", "1", "--dry-run"]
+    assert main([*asked, "--out", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = next(line.split() for line in lines if line.startswith("Task"))
+    rows = [line.split() for line in lines if line.startswith("vit-digits")]
+    assert [row[head.index("model.num_layers")] for row in rows] == ["1", "2"]
+    assert "Learning rate: 0.003, the same for every row of a task (--select chooses one for each)" in lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
@@ -387,6 +400,7 @@ def test_an_option_that_makes_no_sense_ends_before_any_run(
         (["run", "--suite", "quickstrat"], "quickstart"),
         (["run", "--task", "vit-digits", "--set", "train.max_step=3"], "train.max_steps"),
         (["run", "--task", "vit-digits", "--set", "encoding.bse=3"], "encoding.base"),
+        (["run", "--task", "vit-digits", "--set", "train.lr=3"], "train.learning_rate"),
         (["list", "task"], "tasks"),
     ],
 )
@@ -405,9 +419,22 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     [
         ([], "required: VERB"),
         (["runn"], "invalid choice: 'runn'"),
+        (["run", "--tasks", "vit-digits"], "unknown argument '--tasks'. Did you mean --task? See: pebench run --help"),
+        (["run", "vit-digits"], "unknown argument 'vit-digits'. A task is named by --task vit-digits."),
+        ([*SMOKE, "--lr=1e-3"], "unknown argument '--lr=1e-3'. Did you mean --set train.learning_rate=X?"),
+        (["status", "runs", "more"], "unknown argument 'more'. See: pebench status --help"),
+        ([*SMOKE, "--pe", "nope"], "unknown encoding 'nope'. 'none' is what it is called here"),
+        ([*SMOKE, "--pe", "RoPE-2D"], "unknown encoding 'RoPE-2D'. 'rope' is what it is called here"),
+        ([*SMOKE, "--pe", "rope,alibi"], "Expected one name each: --pe rope --pe alibi"),
+        (["cite", "sinusoidal"], "'add' is what it is called here"),
+        ([*SMOKE, "--pe", "rope", "--pe", "none", "--reference", "add"], "unknown reference 'add'. Valid: none, rope."),
+        (["report", str(ROOT / "results" / "core.csv")], "core.jsonl, beside it, may."),
         (["run"], "--task NAME or --suite NAME"),
         (["run", "--task", "vit-digits", "--config", "record.json"], "it does not go with --task."),
-        (["run", "--task", "vit-digits", "--suite", "core"], "unknown task of suite core 'vit-digits'. Did you mean"),
+        (
+            ["run", "--task", "vit-digits", "--suite", "core"],
+            "unknown task of suite core 'vit-digits'. Valid: lm-wikitext2",
+        ),
         ([*SMOKE, "--seeds", "0"], "--seeds must be at least 1"),
         ([*SMOKE, "--seeds", "two"], "invalid int value: 'two'"),
         ([*SMOKE, "--seeds", "2", "--seed", "2"], "either --seeds N or --seed S"),

@@ -136,7 +136,7 @@ def test_a_run_is_shown_in_full(tmp_path: Path, ask: Ask) -> None:
     assert section(answer.text, "metrics") == {"test/accuracy": "0.75", "val/loss": "0.925"}
     assert section(answer.text, "costs") == {
         "parameters.encoding": "0", "parameters.total": "3,562", "flops_per_sample": "1,234,567",
-        "throughput": "1234.57", "peak_memory_gib": "0.5",
+        "throughput": "1234.57 examples/s", "peak_memory_gib": "0.5",
     }  # fmt: skip
     settings = section(answer.text, "settings")
     assert (settings["train.max_steps"], settings["encoding_args.d_p"], settings["regime"]) == ("7", "8", "width")
@@ -177,10 +177,13 @@ def test_a_key_that_begins_like_two_is_refused_with_both(tmp_path: Path, ask: As
     write([one, other], tmp_path)
     answer = ask("show", one.config.key[0], "--out", tmp_path)
     assert answer.code == 2
-    assert "2 runs, " in answer.error
+    assert "2 runs match" in answer.error
     assert one.config.key in answer.error
     assert other.config.key in answer.error
     assert ask("show", one.config.key, "--out", tmp_path).code == 0
+    assert ask("show", f"vit-digits/add/seed{one.config.seed}-", "--out", tmp_path).code == 0
+    both = ask("show", one.config.key, other.config.key, "--out", tmp_path)
+    assert both.text == "\n".join(ask("show", r.config.key, "--out", tmp_path).text for r in (one, other))
 
 
 @pytest.mark.parametrize("name", ["zzzz", "no/such/folder"])

@@ -98,6 +98,13 @@ def test_a_page_states_what_its_suite_declares() -> None:
     assert json.loads(to_json(changed))["suite"]["remarks"] == ["A seed more.", "It was dark."]
 
 
+def test_another_reference_than_the_declared_one_is_told() -> None:
+    text = markdown(Page.of(runs(), SUITE, reference="rope"))
+    assert "**Not as declared.** These differences are to `rope`; those that the suite declared are to `add`." in text
+    assert "**Decision rule.** An encoding differs from `add`" in text
+    assert "Not as declared" not in markdown(page(runs())) + markdown(Page.of(runs(), None, reference="rope"))
+
+
 def test_every_two_rows_are_compared_and_corrected_for_their_number() -> None:
     changed = page(runs(none=0.61))
     table = changed.tables[1]

@@ -219,7 +219,8 @@ def test_other_data_is_flagged_on_the_same_machine_too() -> None:
 def test_without_the_reference_there_are_no_differences() -> None:
     text = render(runs("rope", [0.6, 0.7]))
     assert cells(text, "rope")[3:5] == ["–", "–"]
-    assert "No run of add finished" in text
+    assert "No row is called add" in text
+    assert "No run of add finished" in render([run("add", 0, None), *runs("rope", [0.6, 0.7])])
 
 
 def test_two_records_of_one_run_are_refused_unless_equal() -> None:

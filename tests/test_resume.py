@@ -210,6 +210,13 @@ def test_a_stream_of_batches_goes_on_from_any_step() -> None:
     assert whole == expected
 
 
+def test_progress_tells_apart_runs_that_differ_in_a_setting_alone() -> None:
+    told = io.StringIO()
+    display = Display([DIGITS], Console(file=told, width=200), varied=["model.num_layers"])
+    display.finished(Record(DIGITS, metrics={"test/accuracy": 0.5}))
+    assert "vit-digits learned (model.num_layers=1) seed 0: test accuracy 50.00 %" in told.getvalue()
+
+
 def test_the_time_left_does_not_go_by_what_an_earlier_attempt_did(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter((1.0, 1.0, 101.0, 101.0))
     monkeypatch.setattr("pebench.display.time.monotonic", lambda: next(clock))

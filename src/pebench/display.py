@@ -36,9 +36,11 @@ class Display:
     Args:
         plan: The runs to come.
         console: Where to.
+        varied: Settings in which runs of one encoding and seed differ; they are told with their values.
     """
 
-    def __init__(self, plan: Sequence[RunConfig], console: Console) -> None:
+    def __init__(self, plan: Sequence[RunConfig], console: Console, varied: Sequence[str] = ()) -> None:
+        self.varied = varied
         self.console, self.total, self.done = console, len(plan), 0
         self.work = sum(config.train.max_steps for config in plan)
         self.finished_work = 0.0
@@ -77,14 +79,13 @@ class Display:
         info = metric_text(config.task, metrics, "val")
         if self.console.is_terminal:
             if config.key not in self.lines:
-                self.lines[config.key] = self.live.add_task(_name(config), total=config.train.max_steps, info="")
+                self.lines[config.key] = self.live.add_task(self._name(config), total=config.train.max_steps, info="")
             self.live.update(self.lines[config.key], completed=step, info=info)
             self._update_overall()
         elif now - self.spoken.setdefault(config.key, now) >= PLAIN_EVERY_S:
             self.spoken[config.key] = now
-            self.note(
-                f"        {_name(config)}: step {step} of {config.train.max_steps}{info and ', ' + info}{self._left()}"
-            )
+            where = f"step {step} of {config.train.max_steps}{info and ', ' + info}"
+            self.note(f"        {self._name(config)}: {where}{self._left()}")
 
     def finished(self, record: Record) -> None:
         """A run has ended."""
@@ -99,7 +100,7 @@ class Display:
         if not record.ok:
             outcome = f"FAILED: {record.reason}"
         took = duration_text(record.duration_s or 0)
-        self.note(f"[{self.done}/{self.total}] {_name(config)}: {outcome} in {took}{self._left()}")
+        self.note(f"[{self.done}/{self.total}] {self._name(config)}: {outcome} in {took}{self._left()}")
         if self.console.is_terminal:
             self._update_overall()
 
@@ -117,10 +118,9 @@ class Display:
         elapsed = time.monotonic() - self.started
         return f", about {duration_text(elapsed * (self.work - work) / here)} left" if elapsed > 2 else ""
 
-
-def _name(config: RunConfig) -> str:
-    values = dict(config.encoding_args)
-    if config.stage == "select":
-        values |= config.selected_values
-    options = ", ".join(f"{k}={v}" for k, v in values.items())
-    return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"
+    def _name(self, config: RunConfig) -> str:
+        values = dict(config.encoding_args) | config.values_of(self.varied)
+        if config.stage == "select":
+            values |= config.selected_values
+        options = ", ".join(f"{k}={v}" for k, v in values.items())
+        return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"

@@ -34,9 +34,15 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     """
     names = sorted(set(known))
     last = name.rpartition(".")[2]
-    near = next((other for other in names if "." in other and other.partition(".")[2] == last), nearest(name, names))
+    alike = (other for other in names if "." in other and last in (leaf := other.partition(".")[2], _initials(leaf)))
+    near = next(alike, nearest(name, names))
     hint = f" Did you mean {near!r}?" if near else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")
+
+
+def _initials(name: str) -> str:
+    """What a setting is called by people in a hurry: ``lr`` for ``learning_rate``."""
+    return "".join(word[0] for word in name.split("_")) if "_" in name else name
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -47,5 +53,5 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
         'alibi'
     """
     lower = {other.lower(): other for other in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.6)
     return lower[near[0]] if near else None

@@ -192,6 +192,12 @@ def read_records(source: Path) -> list[Record]:
                 for line, text in _texts(path):  # noqa: B007
                     found.append(read(text))
             except DAMAGE as error:
+                if path == str(source) and source.suffix != ".jsonl" and source.name not in (FILE_NAME, FAILURE):
+                    beside = source.with_suffix(".jsonl")
+                    hint = f" {beside}, beside it, may." if beside.exists() else ""
+                    raise UserError(
+                        f"expected a folder of runs or a .jsonl file; {path} holds no records.{hint}"
+                    ) from error
                 raise UserError(
                     f"{path}{f', line {line},' if line else ''} is not a record that this pebench can read "
                     f"({type(error).__name__}: {error}). If a newer one made it, update; else "

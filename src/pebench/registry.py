@@ -29,6 +29,28 @@ _origins: dict[type, dict[str, str]] = {}
 _MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
 _SUITE = "<run_path>"  # what `runpy` calls the file of a suite
 
+OTHER_NAMES = {
+    "add": ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla"),
+    "axial-learned": ("axial", "factorized", "learnedaxial"),
+    "concat": ("concatenate", "concatenated", "concatenation"),
+    "cpe": ("cpvt", "peg"),
+    "fox": ("forgetting", "forgettingtransformer"),
+    "interpolated": ("linearscaling", "positioninterpolation"),
+    "kerple-log": ("kerple",),
+    "learnable-fourier": ("fourier", "fourierfeatures"),
+    "learned": ("ape", "learnable", "learnedabsolute"),
+    "log-cpb": ("continuouspositionbias", "cpb", "swinv2"),
+    "none": ("nope",),
+    "ntk-rope": ("dynamicntk", "ntk", "ntkaware"),
+    "rope": ("axialrope", "roformer", "rope2d", "rotary", "rotation"),
+    "shaw": ("relative", "rpr"),
+    "some-layers": ("irope", "rnope"),
+    "swin-bias": ("relativepositionbias", "rpb", "swin"),
+    "t5-bias": ("relativebias", "t5"),
+    "transformer-xl": ("txl",),
+}
+"""What others call our encodings, in small letters and digits alone; ``docs/encodings.md`` has more, with options."""
+
 
 def register(name: str) -> Callable[[T], T]:
     """Class decorator that makes an encoding known as `name` in this process.
@@ -122,6 +144,20 @@ def find_plugin(name: str) -> Plugin | None:
     return plugin
 
 
+def hint_of_name(name: str) -> str:
+    """What to say of a name that others have for one of ours, or of several in one; nothing of another.
+
+    Example:
+        >>> hint_of_name("RoPE-2D")
+        "'rope' is what it is called here; see: pebench list encodings"
+    """
+    if "," in name:
+        return f"Expected one name each: {' '.join(f'--pe {part.strip()}' for part in name.split(','))}"
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    ours = next((ours for ours, others in OTHER_NAMES.items() if plain in others), None)
+    return f"{ours!r} is what it is called here; see: pebench list encodings" if ours else ""
+
+
 def encoding_card(name: str) -> EncodingCard:
     """The card of the encoding called `name`.
 
@@ -136,6 +172,8 @@ def encoding_card(name: str) -> EncodingCard:
         return card_of(name, _registered[name])
     if hint := plugins.hint_of_file(name):
         raise UserError(f"unknown encoding {name!r}.{hint}")
+    if hint := hint_of_name(name):
+        raise UserError(f"unknown encoding {name!r}. {hint}")
     raise unknown_name("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
 
 

@@ -8,18 +8,40 @@ from typing import Any, NoReturn
 
 from pebench import __version__
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, TIERS
-from pebench.errors import UserError
+from pebench.errors import UserError, nearest
 
 REFERENCE_HELP = (
     f"the row that others are compared to, by its label in the table (default: the suite's, or {REFERENCE_ENCODING})"
 )
 
 
+OTHER_OPTIONS = {
+    "--encoding": "--pe NAME", "--epochs": "--set train.max_steps=N", "--steps": "--set train.max_steps=N",
+    "--lr": "--set train.learning_rate=X", "--learning-rate": "--set train.learning_rate=X",
+    "--batch-size": "--set train.batch_size=N", "--output": "--out DIR",
+}  # fmt: skip
+"""What other programs call what ``pebench run`` is told otherwise."""
+
+
 class _Parser(argparse.ArgumentParser):
-    """Reports mistakes as `UserError`, like everything else."""
+    """Reports mistakes as `UserError`, like everything else; an unknown option by the verb that it was given to."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse; what is left over is an error here, not only at the top, which has no option to suggest."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unknown argument {left[0]!r}.{self._hint(left[0])}")
+        return found, left
+
+    def _hint(self, argument: str) -> str:
+        name, running = argument.partition("=")[0], "--task" in self._option_string_actions
+        if not name.startswith("-"):
+            return f" A task is named by --task {name}." if running else ""
+        near = (OTHER_OPTIONS.get(name) if running else None) or nearest(name, self._option_string_actions)
+        return f" Did you mean {near}?" if near else ""
 
     def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message}. See: {self.prog} --help")
+        raise UserError(f"{message.rstrip('.')}{'' if message.endswith('?') else '.'} See: {self.prog} --help")
 
 
 def _later(module: str, name: str) -> Callable[[argparse.Namespace], int]:
@@ -58,9 +80,11 @@ def parser() -> argparse.ArgumentParser:
     status.add_argument("out", type=Path, metavar="DIR", help="an output folder")
     status.set_defaults(action=_later("inspection", "status_command"))
 
-    show = verbs.add_parser("show", help="everything about one run")
-    show.add_argument("run", metavar="RUN", help="a run's folder, or how its key begins")
-    show.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where to look for a key")
+    show = verbs.add_parser("show", help="everything about a run, or several")
+    show.add_argument(
+        "runs", nargs="+", metavar="RUN", help="a run's folder, how its key begins, or a part of its path: rope/seed0"
+    )
+    show.add_argument("--out", type=Path, default=Path("runs"), metavar="DIR", help="where to look for those")
     show.set_defaults(action=_later("inspection", "show_command"))
 
     compare = verbs.add_parser("compare", help="two sets of records: what differs, in settings and in outcome")

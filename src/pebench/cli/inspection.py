@@ -10,6 +10,10 @@ from pebench.garbage import no_search_for_garbage
 from pebench.words import counted
 
 
+MOST_NAMED = 8
+"""Of runs that a name may mean, so many are told."""
+
+
 def list_command(options: argparse.Namespace) -> int:
     """``pebench list``."""
     rows: list[tuple[str, str]]
@@ -58,23 +62,28 @@ def show_command(options: argparse.Namespace) -> int:
     """``pebench show``."""
     from pebench.inspection import describe
 
-    sys.stdout.write(describe(_find_run(options.run, options.out)))
+    sys.stdout.write("\n".join(describe(_find_run(name, options.out)) for name in options.runs))
     return 0
 
 
 def _find_run(name: str, out: Path) -> Path:
-    """The folder of a run, given as such or by the beginning of its key.
+    """The folder of a run, given as such, by how its key begins, or by a part of its path.
 
     Raises:
         UserError: If there is none, or more than one.
     """
     if Path(name).exists():
         return Path(name)
-    found = sorted(path for path in out.glob("*/*/*") if path.name.rpartition("-")[2].startswith(name))
+    runs = sorted(out.glob("*/*/*"))
+    found = [path for path in runs if path.name.rpartition("-")[2].startswith(name)]
+    found = found or [path for path in runs if f"/{name}" in f"/{path.relative_to(out).as_posix()}"]
     if len(found) == 1:
         return found[0]
-    what = "no run" if not found else f"{len(found)} runs, {found[0]} and {found[1]} among them,"
-    raise UserError(f"expected one run's folder or key, but {what} under {str(out)!r} matches {name!r}.")
+    if not found:
+        raise UserError(f"expected a run's folder or key, but no run under {str(out)!r} matches {name!r}.")
+    some = "".join(f"\n  {path}" for path in found[:MOST_NAMED])
+    more = f"\n  and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    raise UserError(f"{len(found)} runs match {name!r}; name the folder of one, or several:{some}{more}")
 
 
 def compare_command(options: argparse.Namespace) -> int:

@@ -33,6 +33,9 @@ from pebench.tasks import find_task
 from pebench.words import counted, duration_text, si_text
 
 EXIT_FAILED = 1
+COMMAND_LINE = "command line"
+"""What a set of runs is called that no suite declares."""
+
 LOCAL = ("local", "sequential")
 """Executors whose runs this machine does."""
 
@@ -54,7 +57,8 @@ def run_command(options: argparse.Namespace) -> int:
         plan = make_plan(options)
     if options.dry_run:
         return dry_run(plan, options, console)
-    selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ")
+    varied = tuple(plan.suite.vary)
+    selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ", varied)
     testing = plan.testing(selecting)
     left_out = [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]
     if left_out and options.executor == "commands":
@@ -67,7 +71,7 @@ def run_command(options: argparse.Namespace) -> int:
             "training diverged with each: "
         )
         say(console, text + names)
-    records = do(testing, options, console, "testing: " if plan.suite.select else "")
+    records = do(testing, options, console, "testing: " if plan.suite.select else "", varied)
     code = finish(selecting | records, testing, options, console, plan.suite.reference)
     return code or (EXIT_FAILED if left_out else 0)
 
@@ -125,7 +129,7 @@ def make_plan(options: argparse.Namespace) -> Plan:
     Raises:
         UserError: For everything that does not exist or cannot work, all in one.
     """
-    suite = load_suite(options.suite) if options.suite else Suite("command line", "", tasks=options.task)
+    suite = load_suite(options.suite) if options.suite else Suite(COMMAND_LINE, "", tasks=options.task)
     if options.suite and options.task:
         suite = suite.part(options.task)
     encodings = options.pe and [registry.parse_encoding(text) if "(" in text else text for text in options.pe]
@@ -143,10 +147,19 @@ def make_plan(options: argparse.Namespace) -> Plan:
     kept = {name: value for name, value in suite.settings.items() if name not in select}
     settings = {**kept, **parse_settings(options.settings, "--set")}
     suite = replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})
-    return Plan(suite, suite.kinds())
+    kinds = suite.kinds()
+    if options.reference and options.reference not in (labels := {kind.label for kind in kinds}):
+        raise unknown_name("reference", options.reference, labels)
+    return Plan(suite, kinds)
 
 
-def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console, what: str = "") -> dict[str, Record]:
+def do(
+    plan: Sequence[RunConfig],
+    options: argparse.Namespace,
+    console: Console,
+    what: str = "",
+    varied: Sequence[str] = (),
+) -> dict[str, Record]:
     """Do the runs that are left.
 
     Args:
@@ -154,6 +167,7 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
         options: From the command line.
         console: Where to tell of it.
         what: Said before the number of runs.
+        varied: Settings in which runs of one encoding and seed differ.
 
     Returns:
         Their records by key; runs that another scheduler does have none.
@@ -167,7 +181,7 @@ def do(plan: Sequence[RunConfig], options: argparse.Namespace, console: Console,
     for text in [*filter(None, map(registry.clash, {c.encoding: c for c in plan})), *changed_plugins(known.values())]:
         say(console, text)
     if todo:
-        start(todo, options, console, plan, [known[config.key] for config in todo if config.key in known])
+        start(todo, options, Display(todo, console, varied), plan, [known[c.key] for c in todo if c.key in known])
         known |= load(todo, options.out)
     return known
 
@@ -182,7 +196,7 @@ def summary(runs: int, todo: int, failed: int, running: int = 0) -> str:
 def start(
     todo: list[RunConfig],
     options: argparse.Namespace,
-    console: Console,
+    display: Display,
     plan: Sequence[RunConfig],
     failed: Sequence[Record],
 ) -> None:
@@ -191,7 +205,7 @@ def start(
     Args:
         todo: The runs.
         options: From the command line.
-        console: Where to tell of it.
+        display: Tells of them.
         plan: All runs that were asked for, those that are done too.
         failed: Records of those to do that have failed before.
 
@@ -229,7 +243,7 @@ def start(
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C
     try:
         note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
-        with Display(todo, console) as display:
+        with display:
             if not elsewhere:
                 prepare(todo, where, display, here)
             with retried(failed, options.out):
@@ -360,19 +374,29 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     list_states(runs, found)
     if later:
         say(console, f"  ... and {counted(later, 'run')} with values that these will select")
-    say(console, f"\n{cost_table((kind, costs[kind.kind]) for kind in plan.kinds)}\n")
-    say(console, expectation(waiting, later, options, max(k.parameters for k in costs.values())))
+    say(console, f"\n{cost_table(((kind, costs[kind.kind]) for kind in plan.kinds), plan.suite.vary)}\n")
+    if plan.suite.name == COMMAND_LINE and not plan.suite.select:
+        rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
+        say(console, f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
+    say(console, expectation(waiting, later, options, max(k.parameters for k in costs.values()), plan.suite.cost))
     return 0
 
 
-def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
-    """What each kind of run costs, as a table."""
+def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Iterable[str] = ()) -> str:
+    """What each kind of run costs, as a table.
+
+    Args:
+        costs: Of each kind.
+        varied: Settings that get a column, as rows differ in them.
+    """
     from tabulate import tabulate
 
+    varied = tuple(varied)
     rows = [
         [
             c.task,
             c.label,
+            *map(str, c.values_of(varied).values()),
             c.regime,
             c.model.d_ff or 4 * c.model.d_model,
             f"{k.encoding:,}",
@@ -381,12 +405,14 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]]) -> str:
         ]
         for c, k in costs
     ]
-    names = ["Task", "Encoding", "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs/sample"]
-    align = ["left", "left", "left", *["right"] * 4]
+    names = ["Task", "Encoding", *varied, "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs/sample"]
+    align = ["left", "left", *["right"] * len(varied), "left", *["right"] * 4]
     return tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True)
 
 
-def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Namespace, parameters: int) -> str:
+def expectation(
+    waiting: Sequence[RunConfig], later: int, options: argparse.Namespace, parameters: int, said: str = ""
+) -> str:
     """The time and disk that runs will take, in words.
 
     Args:
@@ -394,6 +420,7 @@ def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Name
         later: How many more there will be.
         options: From the command line.
         parameters: Of the largest model.
+        said: What the suite says that it costs.
     """
     ahead = estimate(waiting, options.out)
     jobs = at_a_time(len(waiting) + later, options)
@@ -407,7 +434,8 @@ def expectation(waiting: Sequence[RunConfig], later: int, options: argparse.Name
         if ahead.unknown:
             parts[-1] += f" ({ahead.unknown} of these runs resemble none and are taken for the mean of the others)"
     else:
-        parts.append("Time: unknown, nothing like these runs has been done here")
+        told = f"; of the whole suite its file says: {said}" if said else ""
+        parts.append(f"Time: unknown, nothing like these runs has been done here{told}")
     size = ahead.bytes_per_run or USUAL_BYTES
     measured = "measured" if ahead.bytes_per_run else "usual"
     checkpoints = jobs * CHECKPOINT_BYTES * parameters

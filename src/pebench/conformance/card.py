@@ -40,7 +40,10 @@ def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
         "invariances": ", ".join(invariances(subject, served)) or "none",
         "beyond training": "asks for no positions" if bench.encoding.contextual else bench.encoding.beyond,
         "attention": attention(bench),
-        "a step takes": ", ".join(f"{ratio:.2f} x none's at {n} tokens" for n, ratio in step_cost(subject, rounds)),
+        "a step takes": ", ".join(
+            f"{middle:.2f} ({low:.2f} to {high:.2f}) x none's at {n} tokens"
+            for n, (low, middle, high) in step_cost(subject, rounds)
+        ),
     }
 
 
@@ -112,12 +115,15 @@ def attention(bench: Bench) -> str:
     return "; ".join(dict.fromkeys(seen))
 
 
-def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, float]]:
+def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]]:
     """Time of a trunk's forward and backward pass as a multiple of that with ``none``, taken in turns.
 
     Args:
         subject: The encoding.
-        rounds: How often each is timed; the median of the ratios counts.
+        rounds: How often each is timed.
+
+    Yields:
+        A number of tokens, and the quartiles of the ratios: where they lie far apart, the machine was busy.
     """
     setting = next(setting for setting in SETTINGS if subject.serves(setting))
     for length in LENGTHS:
@@ -126,7 +132,7 @@ def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, float]]:
         both = [perturbed(Transformer(encoding)) for encoding in (subject.build(spec), build_encoding("none", spec))]
         content = [noise(4, length, model.encoding.content_width) for model in both]
         times = [[_seconds(model, x) for model, x in zip(both, content, strict=True)] for _ in range(rounds + 2)]
-        yield length, statistics.median(one / other for one, other in times[2:])  # the first two warm up
+        yield length, statistics.quantiles([one / other for one, other in times[2:]])  # the first two warm up
 
 
 def _seconds(model: Transformer, content: Tensor) -> float:

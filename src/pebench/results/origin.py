@@ -196,7 +196,12 @@ def warnings(table: Table) -> list[str]:
             of = f"for {seeds} of the {row.difference.n} that one could leave out"
             found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict}.")
     reference = table.row(table.reference)
-    if reference is None or not reference.values:
+    if reference is None:
+        found.append(
+            f"No row is called {table.reference}: there are no differences. Name another row to compare with "
+            "(--reference), or run that one too."
+        )
+    elif not reference.values:
         found.append(f"No run of {table.reference} finished: there are no differences to it.")
     return found
 

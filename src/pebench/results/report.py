@@ -229,6 +229,11 @@ def question(page: Page) -> Iterator[str]:
     if page.suite:
         yield f"**Question.** {page.suite.question}"
     yield f"**Finding.** {page.finding}"
+    if page.suite and page.suite.reference != page.reference:
+        yield (
+            f"**Not as declared.** These differences are to `{page.reference}`; those that the suite declared are to "
+            f"`{page.suite.reference}`. What is found here was looked for afterwards; fresh runs would have to show it."
+        )
 
 
 def declaration(page: Page) -> Iterator[str]:
@@ -238,7 +243,7 @@ def declaration(page: Page) -> Iterator[str]:
     if suite.expect:
         yield f"**Expected.** {suite.expect[:1].upper()}{suite.expect[1:].rstrip('.')}."
     told = "; ".join(f"{text} ({', '.join(dict.fromkeys(tasks))})" for text, tasks in _margins(page).items())
-    rule = suite.decision or DECISION.format(reference=page.reference, pairs=MIN_PAIRS)
+    rule = suite.decision or DECISION.format(reference=suite.reference, pairs=MIN_PAIRS)
     yield f"**Decision rule.** {rule}" + (f" Margins: {told}." if told else "")
     if suite.declared_at:
         yield f"**Declared.** {_declared(page, suite.declared_at)}"
