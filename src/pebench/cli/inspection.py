@@ -9,7 +9,6 @@ from pebench.errors import UserError, unknown_name
 from pebench.garbage import no_search_for_garbage
 from pebench.words import counted
 
-
 MOST_NAMED = 8
 """Of runs that a name may mean, so many are told."""
 
