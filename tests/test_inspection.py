@@ -22,7 +22,7 @@ from pebench.costs import cost
 from pebench.inspection import compare
 from pebench.leases import Holder, _myself, claim
 from pebench.planning import note_plan, states
-from pebench.records import Record, merge, read_records, write_config, write_jsonl, write_record
+from pebench.records import Record, merge, read_config, read_records, write_config, write_jsonl, write_record
 from pebench.results.page import Page
 from pebench.results.report import markdown
 from pebench.suites import load_suite
@@ -154,6 +154,7 @@ def test_a_run_is_shown_in_full(tmp_path: Path, ask: Ask) -> None:
 @pytest.mark.parametrize("record", [SHOWN, run("none", 0, None)], ids=["ok", "failed"])
 def test_a_run_can_be_named_by_folder_file_or_key(record: Record, tmp_path: Path, ask: Ask) -> None:
     path = write_record(record, write([run("add", 0)], tmp_path))
+    assert not record.ok or read_config(path.parent) == read_config(path) == record.config
     names = (path.parent, path, record.config.key, record.config.key[:8])
     answers = [ask("show", name, "--out", tmp_path) for name in names]
     assert {answer.code for answer in answers} == {0}

@@ -140,9 +140,13 @@ def write_config(config: RunConfig, out: Path) -> Path:
 def read_config(path: Path) -> RunConfig:
     """The configuration in a file that `write_config` wrote, or in a record.
 
+    Args:
+        path: Of the file, or of a finished run's folder.
+
     Raises:
         UserError: If there is none, or it cannot work.
     """
+    path = path / FILE_NAME if path.is_dir() else path
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         return reconfigure(values.get("config", values))

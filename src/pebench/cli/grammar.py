@@ -177,7 +177,11 @@ def _run(verbs: Any) -> None:
         help="a declared set of runs, or with --task its part on those tasks; see: pebench list suites",
     )  # fmt: skip
     what.add_argument(
-        "--config", action="append", type=Path, metavar="FILE", help="exactly the run of a record.json (repeatable)"
+        "--config",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="exactly the run of a record.json, or of the folder that holds it (repeatable)",
     )
     what.add_argument(
         "--pe", action="append", metavar="NAME",
