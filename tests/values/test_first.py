@@ -128,6 +128,24 @@ def test_learned_reads_its_table_in_row_major_order(extent):
     assert_same(rows, encoding.table.detach() * math.sqrt(32), 1e-6)
 
 
+@pytest.mark.parametrize(("pace", "moves"), [(None, 8.0), (1.0, 1.0), (2.5, 2.5)])
+def test_learned_starts_as_loud_at_any_pace_and_moves_as_fast_as_it_says(pace, moves):
+    encoding = build_encoding("learned", EncodingSpec(64, 4, 2, (512,), True), {"ratio": 0.5, "pace": pace})
+    torch.manual_seed(0)
+    encoding.reset_parameters()
+
+    def rows():
+        state = encoding(encoding.prepare(torch.arange(512.0).unsqueeze(1)))
+        return encoding.embed(torch.zeros(1, 512, 64), state)
+
+    before = rows()
+    assert before.detach().square().mean().sqrt().item() == pytest.approx(0.5, rel=0.02)
+    adam = torch.optim.Adam(encoding.parameters(), lr=1e-3)
+    before.sum().backward()
+    adam.step()
+    torch.testing.assert_close(before - rows(), torch.full((1, 512, 64), 1e-3 * moves), atol=1e-6, rtol=1e-3)
+
+
 def test_learned_finds_a_cell_of_a_grid():
     encoding = encode("learned", PLANE, ratio=0.5)
     row = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(torch.tensor([[2.0, 1.0]])))[0, 0]

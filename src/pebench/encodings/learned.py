@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio, grid_positions
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio, grid_positions
 from pebench.encodings.sinusoid import sinusoid
 from pebench.registry import register
 
@@ -19,12 +19,15 @@ class LearnedEncoding(PositionalEncoding):
         ratio: Root mean square of the table's output relative to the content's at initialisation.
         start: What the table is drawn from: ``normal``, or ``sinusoid`` for the vectors of ``add``.
         frozen: Leave the table as it is drawn, anew for every seed of a run.
+        pace: How many times as fast as other parameters it moves under Adam; ``None`` takes sqrt(D), as tables of
+            tokens move here.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent; for an unknown start.
+        ValueError: For a position that is negative, fractional or beyond the extent; for an unknown start; for a
+            pace that is not positive.
 
     Source:
         Gehring et al. 2017, https://arxiv.org/abs/1705.03122; as in BERT, GPT-2 and ViT,
@@ -34,7 +37,7 @@ class LearnedEncoding(PositionalEncoding):
         1. The table is stored like the token table, N(0, ratio²/D), and scaled by sqrt(D) on use, so that on text
            both move at the same pace under Adam, whatever the ratio they start at; images have no token table, and
            position's moves sqrt(D) times as fast as the weights of their patches. Elsewhere tables are
-           drawn unscaled: N(0, 0.02²) in ViT, N(0, 0.01²) in GPT-2 beside tokens of N(0, 0.02²).
+           drawn unscaled, as with ``pace=1.0``: N(0, 0.02²) in ViT, N(0, 0.01²) in GPT-2 beside tokens of N(0, 0.02²).
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -49,24 +52,33 @@ class LearnedEncoding(PositionalEncoding):
     beyond = "refuses"
     size = "max_len * d_model"
 
-    def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0, start: str = "normal", frozen: bool = False) -> None:
+    def __init__(
+        self,
+        spec: EncodingSpec,
+        *,
+        ratio: float = 1.0,
+        start: str = "normal",
+        frozen: bool = False,
+        pace: float | None = None,
+    ) -> None:
         super().__init__(spec)
         check_ratio(self.name, ratio)
         if start not in ("normal", "sinusoid"):
             raise ValueError(f"start of encoding 'learned' must be normal or sinusoid, got {start!r}")
         self.table = nn.Parameter(torch.empty(spec.max_len, spec.d_model), requires_grad=not frozen)
-        self.ratio, self.start = ratio, start
+        self.start, self.pace = start, spec.d_model**0.5 if pace is None else pace
+        check_positive(self.name, pace=self.pace)
+        self.scale = ratio * (spec.d_model**-0.5 if pace is None else 1 / pace)  # to the last bit as it has always been
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table anew: N(0, ratio²/D), or the sinusoid at the same scale."""
-        scale = self.ratio * self.spec.d_model**-0.5
+        """Draw the table anew: N(0, ratio²/pace²), or the sinusoid at the same scale."""
         if self.start == "normal":
-            nn.init.normal_(self.table, std=scale)
+            nn.init.normal_(self.table, std=self.scale)
         else:
             waves = sinusoid(grid_positions(self.spec.extent), self.spec.d_model)
             with torch.no_grad():
-                self.table.copy_(waves * scale)
+                self.table.copy_(waves * self.scale)
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
@@ -74,4 +86,4 @@ class LearnedEncoding(PositionalEncoding):
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus the table's rows."""
-        return x + (self.table[state] * self.spec.d_model**0.5).to(x.dtype)
+        return x + (self.table[state] * self.pace).to(x.dtype)
