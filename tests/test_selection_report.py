@@ -446,6 +446,14 @@ def test_the_terminal_marks_what_a_page_refuses() -> None:
     assert "matched by FLOPs" in text
 
 
+def test_the_terminal_tells_the_rate_that_no_row_was_tuned_to() -> None:
+    said = "Learning rate: 0.003 in every row, not tuned."
+    for records, told in ((uneven("FLOPs", 12_000), True), (tuned(), False)):
+        console = Console(width=160, file=io.StringIO(), color_system=None)
+        terminal(records, console)
+        assert (said in console.file.getvalue()) == told
+
+
 def test_the_command_line_refuses_and_marks_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_jsonl(uneven("parameters", 12_000), tmp_path / "all.jsonl")
     assert main(["report", str(tmp_path)]) == 2

@@ -30,7 +30,9 @@ def terminal(records: Iterable[Record], console: "Console", reference: str = REF
     page = Page(tuple(tables))
     for table in page.tables:
         console.print(f"\n{title(table)}", style="bold", markup=False, highlight=False)
-        console.print(f"{table.task.summary}. Matched by: {table.config.regime}.", markup=False, highlight=False)
+        tuned = "train.learning_rate" in table.config.selected
+        rate = "" if tuned else f" Learning rate: {table.config.train.learning_rate:g} in every row, not tuned."
+        console.print(f"{table.task.summary}. Matched by: {table.config.regime}.{rate}", markup=False, highlight=False)
         console.print(_grid(table, page, console.width))
         for line in [*warnings(table), *absence_lines(page.absences(table))]:
             console.print(line, style="yellow", markup=False, highlight=False)
