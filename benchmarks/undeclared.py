@@ -140,6 +140,12 @@ def text() -> list[Comparison]:
         *((of("concat-qk", "site"), of("add-qk", "site"), at) for at in ("2x", "4x")),
         *((of("concat-qk", equal), of(other, equal), at) for other in ("rope", "add-qk") for at in ("2x", "4x")),
     ]  # fmt: skip
+    eight = of("concat (d_p=8, ratio=1.7)", "few-channels")
+    pairs += [
+        (eight, of("concat (d_p=8)", "split"), ""),
+        (eight, of("concat"), "2x"),
+        (of("concat (d_p=2, ratio=3.5)", "few-channels"), of("none"), ""),
+    ]
     found = [Comparison("lm-wikitext2", *pair) for pair in pairs]
     deep, shallow = ((of("none", "depth", layers=n), of("rope", "depth", layers=n)) for n in (8, 4))
     return [*found, Comparison("lm-wikitext2", *deep, than=shallow)]
