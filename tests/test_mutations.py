@@ -67,7 +67,7 @@ BROKEN = [
     Mutant("rows and columns share a table", "axial_learned", "positions.long() + starts", "positions.long()"),
     # shapes taken for what they are not
     Mutant("indexed by batch", "add", "torch.add(state.to(x.dtype), x", "torch.add(state.to(x.dtype)[: len(x), None], x"),
-    Mutant("indexed by batch", "learned", "self.table[state] * self.spec", "self.table[: len(x), None] * self.spec"),
+    Mutant("indexed by batch", "learned", "self.table[state] * self.pace", "self.table[: len(x), None] * self.pace"),
     Mutant("the number of tokens for positions", "add", "sinusoid(positions, self", "sinusoid(positions * 0 + positions.new_tensor(range(len(positions)))[:, None], self"),
     Mutant("positions from the sequence", "t5_bias", "positions.T[:, None, :] - positions.T[:, :, None]", "torch.arange(len(positions)).expand(positions.shape[1], 1, -1) - positions.T[:, :, None]"),
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
