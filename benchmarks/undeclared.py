@@ -19,6 +19,7 @@ from pebench.results.grids import is_share
 from pebench.results.stats import Difference, paired_difference
 from pebench.results.tables import build_tables
 from pebench.tasks import find_task
+from pebench.words import seeds_text
 
 RESULTS = Path(__file__).parents[1] / "results"
 
@@ -42,7 +43,8 @@ class Row:
     def __str__(self) -> str:
         links = ", ".join(f"[{page}]({page}.md)" for page in self.pages)
         depth = f", {self.layers} layers" if self.layers else ""
-        return f"`{self.label}` of {links}{depth}"
+        chosen = f", {seeds_text(self.seeds)}" if self.seeds else ""
+        return f"`{self.label}` of {links}{depth}{chosen}"
 
 
 @dataclass(frozen=True)
@@ -219,12 +221,10 @@ ON_IMAGES = {"1.5x": "1.5 times as wide and high", "2x": "twice as wide and high
 
 def line(comparison: Comparison, found: Difference) -> list[str]:
     """Its line in the page's table."""
-    digits = 2 if is_share(find_task(comparison.task)) else 4
-    image = comparison.task.startswith("vit")
-    place = (PLACES | ON_IMAGES if image else PLACES)[comparison.at]
+    task = find_task(comparison.task)
+    digits = 2 if is_share(task) else 4
+    place = (PLACES | ON_IMAGES if task.image else PLACES)[comparison.at]
     row, minus = str(comparison.row), str(comparison.minus)
-    if comparison.row.seeds:
-        row += f", seeds {', '.join(map(str, comparison.row.seeds))}"
     if comparison.than:
         row, minus = f"{row}, minus {minus}", "; minus ".join(map(str, comparison.than))
     interval = f"{found.mean - found.half_width:+.{digits}f} to {found.mean + found.half_width:+.{digits}f}"
@@ -254,10 +254,10 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, metavar="FILE", help="where to write the page, too")
     options = parser.parse_args(arguments)
-    text = page()
-    print(text)
+    made = page()
+    sys.stdout.write(made)
     if options.output:
-        options.output.write_text(text, encoding="utf-8")
+        options.output.write_text(made, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Progress: a live view on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
@@ -39,7 +39,7 @@ class Display:
         varied: Settings in which runs of one encoding and seed differ; they are told with their values.
     """
 
-    def __init__(self, plan: Sequence[RunConfig], console: Console, varied: Sequence[str] = ()) -> None:
+    def __init__(self, plan: Sequence[RunConfig], console: Console, varied: Collection[str] = ()) -> None:
         self.varied = varied
         self.console, self.total, self.done = console, len(plan), 0
         self.work = sum(config.train.max_steps for config in plan)

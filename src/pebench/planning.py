@@ -17,7 +17,6 @@ from pebench.files import replacing
 from pebench.leases import holder_of
 from pebench.records import FAILURE, FILE_NAME, Record, find_record, read_record
 from pebench.selection import Trial, best
-from pebench.settings import sort_key
 from pebench.suites import Suite
 
 PLANS = "plans"
@@ -61,9 +60,10 @@ class Plan:
         if not self.suite.select:
             return kind
         seeds, tried = self.suite.selecting(kind.task), []
-        for config in sorted(self.candidates(kind), key=lambda one: [*map(sort_key, one.selected_values.values())]):
+        for config in self.candidates(kind):
             known = [record for seed in seeds if (record := records.get(config.with_seed(seed).key))]
             tried.append((config, Trial(config.label, config.selected_values, tuple(known), len(seeds))))
+        tried.sort(key=lambda pair: pair[1].order)
         liked = best(trial for _, trial in tried) if all(trial.settled for _, trial in tried) else None
         return next((replace(config, stage="test") for config, trial in tried if trial is liked), None)
 

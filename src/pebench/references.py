@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pebench.errors import UserError, unknown_name
+from pebench.errors import UserError
 from pebench.registry import (
     encoding_card,
     encoding_cards,
-    hint_of_name,
     our_parts,
     parse_encoding,
     parts_of,
     plugin_cards,
+    unknown_encoding,
 )
 from pebench.results.tables import Table
 from pebench.suites import load_suite, shipped, suite_files
@@ -107,9 +107,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
         return {OWN}.union(ours, *map(keys_of, tasks))
     plain = name.partition("(")[0]
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
-        if hint := hint_of_name(plain):
-            raise UserError(f"unknown encoding, task or suite {name!r}. {hint}")
-        raise unknown_name("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
+        raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name), images)
 
 

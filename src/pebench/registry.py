@@ -147,6 +147,9 @@ def find_plugin(name: str) -> Plugin | None:
 def hint_of_name(name: str) -> str:
     """What to say of a name that others have for one of ours, or of several in one; nothing of another.
 
+    Args:
+        name: Without options.
+
     Example:
         >>> hint_of_name("RoPE-2D")
         "'rope' is what it is called here; see: pebench list encodings"
@@ -156,6 +159,12 @@ def hint_of_name(name: str) -> str:
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     ours = next((ours for ours, others in OTHER_NAMES.items() if plain in others), None)
     return f"{ours!r} is what it is called here; see: pebench list encodings" if ours else ""
+
+
+def unknown_encoding(kind: str, name: str, known: Iterable[str]) -> UserError:
+    """As `unknown_name`, but that a name which others have for one of ours is answered with ours."""
+    hint = hint_of_name(name.partition("(")[0])
+    return UserError(f"unknown {kind} {name!r}. {hint}") if hint else unknown_name(kind, name, known)
 
 
 def encoding_card(name: str) -> EncodingCard:
@@ -172,9 +181,7 @@ def encoding_card(name: str) -> EncodingCard:
         return card_of(name, _registered[name])
     if hint := plugins.hint_of_file(name):
         raise UserError(f"unknown encoding {name!r}.{hint}")
-    if hint := hint_of_name(name):
-        raise UserError(f"unknown encoding {name!r}. {hint}")
-    raise unknown_name("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
+    raise unknown_encoding("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
 
 
 def load_encoding(name: str) -> type:

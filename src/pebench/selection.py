@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from pebench.records import Record
+from pebench.settings import sort_key
 from pebench.tasks import find_task
 
 
@@ -26,6 +27,11 @@ class Trial:
     values: Mapping[str, Any]
     records: tuple[Record, ...]
     seeds: int
+
+    @property
+    def order(self) -> list[Any]:
+        """What sorts trials by their values: of equally good ones the first is taken."""
+        return [*map(sort_key, self.values.values())]
 
     @cached_property
     def score(self) -> float | None:

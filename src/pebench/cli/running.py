@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def run_command(options: argparse.Namespace) -> int:
         plan = make_plan(options)
     if options.dry_run:
         return dry_run(plan, options, console)
-    varied = tuple(plan.suite.vary)
+    varied = plan.suite.vary
     selecting = do(plan.selecting(), options, console, f"selecting {', '.join(plan.suite.select)}: ", varied)
     testing = plan.testing(selecting)
     left_out = [kind for kind in plan.kinds if not plan.chosen(kind, selecting)]
@@ -158,7 +158,7 @@ def do(
     options: argparse.Namespace,
     console: Console,
     what: str = "",
-    varied: Sequence[str] = (),
+    varied: Collection[str] = (),
 ) -> dict[str, Record]:
     """Do the runs that are left.
 
@@ -382,7 +382,7 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Iterable[str] = ()) -> str:
+def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Collection[str] = ()) -> str:
     """What each kind of run costs, as a table.
 
     Args:
@@ -391,7 +391,6 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Iterable[str] = 
     """
     from tabulate import tabulate
 
-    varied = tuple(varied)
     rows = [
         [
             c.task,

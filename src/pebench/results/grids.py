@@ -8,7 +8,7 @@ from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
-from pebench.settings import assignments, sort_key
+from pebench.settings import assignments
 from pebench.tasks import Task
 from pebench.words import natural, si_text
 
@@ -303,7 +303,7 @@ def sweep(table: Table) -> Grid:
     """What settings were selected from: encodings down, values across, the chosen ones between ``**``."""
     chosen = {row.label: {name: row.own[name] for name in row.config.selected} for row in table.rows}
     columns: dict[str, dict[str, str]] = {}
-    for trial in sorted(table.trials, key=lambda trial: [*map(sort_key, trial.values.values())]):
+    for trial in sorted(table.trials, key=lambda trial: trial.order):
         unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"
         text = unfinished if trial.score is None else f"{trial.score:.4f}"
         mark = "**" if chosen.get(trial.label) == trial.values else ""

@@ -403,7 +403,7 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
     for (name, _), runs in found.items():
         seeds.setdefault(name, set()).update(record.config.seed for record in runs)
     trials = [Trial(name, json.loads(text), tuple(runs), len(seeds[name])) for (name, text), runs in found.items()]
-    return tuple(sorted(trials, key=lambda trial: (natural(trial.label), [*map(sort_key, trial.values.values())])))
+    return tuple(sorted(trials, key=lambda trial: (natural(trial.label), trial.order)))
 
 
 def _table(tested: Mapping[str, Mapping[str, Record]], trials: tuple[Trial, ...], reference: str) -> Table:
