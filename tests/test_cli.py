@@ -135,6 +135,21 @@ def test_seeds_are_counted_or_named(arguments: list[str], seeds: list[int], tmp_
     assert directories(plan) == [f"vit-digits/none/seed{seed}" for seed in seeds]
 
 
+def test_a_long_plan_counts_the_runs_of_a_folder(tmp_path: Path) -> None:
+    values = ",".join(f"{k}e-4" for k in range(1, 31))
+    chosen = ["--pe", "add", "--pe", "none", "--select", f"train.learning_rate={values}"]
+    plan = ask(*SMOKE, *chosen, "--seeds", "8", "--dry-run", out=tmp_path)
+    assert plan.lines[:4] == [
+        "76 runs: 76 to do, 0 done",
+        "  to do   vit-digits/add, select: 30 runs",
+        "  to do   vit-digits/none, select: 30 runs",
+        "  ... and 16 runs with values that these will select",
+    ]
+    runs = ask(*SMOKE, "--pe", "add", "--seeds", "41", "--dry-run", out=tmp_path)
+    assert runs.lines[1] == "  to do   vit-digits/add: 41 runs"
+    assert len(directories(ask(*SMOKE, "--pe", "add", "--seeds", "40", "--dry-run", out=tmp_path))) == 40
+
+
 def test_tasks_and_encodings_are_repeatable_and_the_core_ones_the_default(tmp_path: Path) -> None:
     tasks = ("lm-grammar", "text-order")
     plan = ask("run", "--task", tasks[0], "--task", tasks[1], "--seed", "0", "--dry-run", out=tmp_path)
@@ -173,7 +188,7 @@ def test_a_suite_is_run_by_its_name_or_file(tmp_path: Path) -> None:
 
 def test_a_part_of_a_suite_is_the_runs_that_the_whole_has_on_its_tasks(tmp_path: Path) -> None:
     def lines(*arguments: str) -> list[str]:
-        found = ask("run", "--suite", "quickstart", "--dry-run", *arguments, out=tmp_path).lines
+        found = ask("run", "--suite", "quickstart", "--seeds", "2", "--dry-run", *arguments, out=tmp_path).lines
         return [line for line in found if line.startswith("  to do")]
 
     part = lines("--task", "vit-digits", "--task", "lm-grammar")

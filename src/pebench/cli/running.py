@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,9 @@ from pebench.words import counted, duration_text, si_text
 EXIT_FAILED = 1
 COMMAND_LINE = "command line"
 """What a set of runs is called that no suite declares."""
+
+LISTED = 40
+"""As many runs a plan names one by one: a screen."""
 
 LOCAL = ("local", "sequential")
 """Executors whose runs this machine does."""
@@ -354,8 +358,13 @@ def finish(
 
 
 def list_states(runs: Sequence[RunConfig], found: Sequence[str]) -> None:
-    """Print each run and its state."""
-    sys.stdout.writelines(f"  {state:7} {config.directory}\n" for config, state in zip(runs, found, strict=True))
+    """Print each run and its state; of many runs how many of a folder are in which state."""
+    lines = [f"  {state:7} {config.directory}" for config, state in zip(runs, found, strict=True)]
+    if len(lines) > LISTED:
+        stages = [f", {config.stage}" if config.stage == "select" else "" for config in runs]
+        groups = Counter(line.rpartition("/")[0] + stage for line, stage in zip(lines, stages, strict=True))
+        lines = [f"{group}: {counted(number, 'run')}" for group, number in groups.items()]
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
