@@ -37,6 +37,13 @@ class Mute(PositionalEncoding):
         return x
 
 
+class Breaking(PositionalEncoding):
+    """Can be made, and not used."""
+
+    def embed(self, x, state):
+        raise RuntimeError("out of paper")
+
+
 class Crashing(PositionalEncoding):
     """Cannot be made."""
 
@@ -84,6 +91,13 @@ def test_what_is_broken_is_named(mine, capsys):
 def test_an_encoding_that_cannot_be_made_is_broken_and_no_crash(mine, capsys):
     assert main(["verify", "my_encodings:Crashing"]) == 1
     assert "RuntimeError: out of order" in capsys.readouterr().out
+
+
+def test_one_mistake_behind_many_properties_is_told_once(mine, capsys):
+    assert main(["verify", "my_encodings:Breaking"]) == 1
+    text = capsys.readouterr().out
+    assert text.count("RuntimeError: out of paper") == 1
+    assert text.count("        as for ") == text.count("\nbroken ") - 1 > 20
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def _run(subject: Any) -> int:
     from pebench.conformance import PROPERTIES, Bench, BrokenError, check, checks
 
     benches: dict[Any, Bench] = {}
+    told: dict[tuple[str, str], str] = {}
     todo, failed = list(checks(subject)), 0
     for name, item in PROPERTIES.items():
         settings, broken = [setting for other, setting in todo if other is item], None
@@ -75,5 +76,7 @@ def _run(subject: Any) -> int:
         print(f"{state:7} {name:18} {item.statement}", flush=True)
         if broken:
             failed += 1
-            print(f"        in {broken.setting}\n        expected {broken.expected}\n        got      {broken.got}")
+            first = told.setdefault((broken.expected, broken.got), name)
+            why = f"        expected {broken.expected}\n        got      {broken.got}"
+            print(f"        in {broken.setting}\n{why if first == name else f'        as for {first}'}")
     return failed
