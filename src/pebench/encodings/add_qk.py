@@ -33,10 +33,11 @@ class AddQkEncoding(ConcatQkEncoding):
 
     Source:
         Carion et al. 2020 (DETR), https://arxiv.org/abs/2005.12872, whose encoder adds fixed sinusoids to queries
-        and keys of every layer.
+        and keys of every layer; of language models Press, Smith and Lewis 2021 (Shortformer), section 5,
+        https://arxiv.org/abs/2012.15832.
 
     Differs from the paper:
-        1. Positions have matrices of their own; there they pass those of the content.
+        1. Positions have matrices of their own; in both they pass those of the content.
         2. The sums are divided by sqrt(2).
 
     Example:
@@ -52,6 +53,6 @@ class AddQkEncoding(ConcatQkEncoding):
                 [0.5403, 1.0000]])
     """
 
-    cite = ("carion2020detr",)
+    cite = ("carion2020detr", "press2021shortformer")
     size = "2 * num_layers * d_model * d_model"
     joined = staticmethod(together)

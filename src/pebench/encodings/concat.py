@@ -35,7 +35,7 @@ class ConcatEncoding(TableEncoding):
         with a projection is compared to addition by Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807.
 
     Differs from the paper:
-        No paper defines the split; a quarter of the width is our default, not a finding.
+        None that we could read defines the split; a quarter of the width is our default, not a finding.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

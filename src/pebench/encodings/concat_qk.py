@@ -1,5 +1,7 @@
 """Concat-qk: position next to content in every query and key, never in the values."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -50,7 +52,7 @@ class ConcatQkEncoding(TableEncoding):
                 [0.5403, 1.0000]])
     """
 
-    cite = ("ke2021rethinking",)
+    cite: ClassVar[tuple[str, ...]] = ("ke2021rethinking",)
     size = "2 * num_layers * d_model * d_model"
     joined = staticmethod(beside)
 
