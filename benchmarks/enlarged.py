@@ -14,7 +14,7 @@ SUITE = Suite(
     tier="core",
     select={"train.learning_rate": [2e-3]},
     margin={"accuracy": 0.005},
-    declared="2026-11-26 00:20",
+    declared="2026-11-26 00:16",
     shared_machine=True,
     cost=(
         "54 runs, about 45 minutes on 2 cores, two at a time (estimated); 27 of them are core's: `pebench merge "
