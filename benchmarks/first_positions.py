@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from tabulate import tabulate
@@ -40,14 +39,14 @@ METRIC = "test/bits_per_byte"
 def measure(
     untrained: SequenceModule, trained: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
 ) -> dict[str, list[float | None]]:
-    """In place of the runner's shares: those of the trained model, for each start."""
+    """Shares of the trained model, for each start."""
     return {str(start): position_shares(copy.deepcopy(trained).float(), data, stop, start) for start in STARTS}
 
 
 def again(config: RunConfig, measure: Callable[..., dict[str, Any]] = measure) -> Record:
     """One run, trained anew, whose record holds as its shares what `measure` finds: shares by start."""
-    with tempfile.TemporaryDirectory() as out, mock.patch.object(runner, "measure_shares", measure):
-        return runner.run(config, Options(Path(out), device="cpu", threads=1))
+    with tempfile.TemporaryDirectory() as out:
+        return runner.run(config, Options(Path(out), device="cpu", threads=1), measure=measure)
 
 
 def published(layers: Sequence[int], seeds: Sequence[int]) -> list[Record]:

@@ -33,7 +33,7 @@ from pebench.data.batches import IGNORE
 from pebench.files import replacing
 from pebench.modules.base import Classifier, SequenceModule
 from pebench.records import read_records
-from pebench.results.grids import differences, is_share, p_text
+from pebench.results.grids import differences, p_text
 from pebench.results.page import Equivalence, Page
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Difference, holm, verdict
 from pebench.results.tables import Row, Table
@@ -106,7 +106,7 @@ def outcomes(module: SequenceModule, batch: tuple[Tensor, ...]) -> tuple[Tensor,
 def measure(
     untrained: SequenceModule, trained: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
 ) -> dict[str, list[float]]:
-    """In place of the runner's shares: what came of every test example."""
+    """What came of every test example, in place of shares."""
     with torch.inference_mode():
         parts = [outcomes(trained.eval(), batch) for batch in ready(data.test_dataloader(), trained, data, stop)]
     return {
@@ -213,9 +213,8 @@ class Comparison:
         Source:
             Satterthwaite 1946, An Approximate Distribution of Estimates of Variance Components, Biometrics 2(6).
         """
-        assert self.difference.half_width is not None
-        last = self.difference.n - 1
-        of_seeds = (self.difference.half_width / stdtrit(last, 1 - ALPHA / 2)) ** 2
+        assert self.difference.standard_error is not None
+        last, of_seeds = self.difference.n - 1, self.difference.standard_error**2
         both = of_seeds + self.variance
         return both**0.5, both**2 / (of_seeds**2 / last + self.variance**2 / (self.units - 1))
 
@@ -258,7 +257,7 @@ def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[li
     margin = page.suite.margin_of(table.task.name) if page.suite else None
     assert margin is not None
     differ, equal = (holm(p) for p in zip(*(comparison.p_values(margin) for comparison in compared), strict=True))
-    unit, digits = (100, 2) if is_share(table.task) else (1, 4)
+    unit, digits = table.task.scale, table.task.digits
     for comparison, p_differ, p_equal in zip(compared, differ, equal, strict=True):
         row = comparison.row
         word = verdict(comparison.difference, p_differ, table.task.higher_is_better)

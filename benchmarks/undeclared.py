@@ -15,7 +15,6 @@ from pathlib import Path
 from tabulate import tabulate
 
 from pebench.records import Record, read_records
-from pebench.results.grids import is_share
 from pebench.results.stats import Difference, paired_difference
 from pebench.results.tables import build_tables
 from pebench.tasks import find_task
@@ -84,9 +83,8 @@ class Comparison:
         task = find_task(self.task)
         usual = f"test/{task.metric}"
         where = f"{usual}@{self.at}" if self.at else usual
-        unit = 100 if is_share(task) else 1
         return {
-            seed: unit * (record.metrics[where] - self.change * record.metrics[usual])
+            seed: task.scale * (record.metrics[where] - self.change * record.metrics[usual])
             for seed, record in runs(self.task, row).items()
             if not row.seeds or seed in row.seeds
         }
@@ -222,7 +220,7 @@ ON_IMAGES = {"1.5x": "1.5 times as wide and high", "2x": "twice as wide and high
 def line(comparison: Comparison, found: Difference) -> list[str]:
     """Its line in the page's table."""
     task = find_task(comparison.task)
-    digits = 2 if is_share(task) else 4
+    digits = task.digits
     place = (PLACES | ON_IMAGES if task.image else PLACES)[comparison.at]
     row, minus = str(comparison.row), str(comparison.minus)
     if comparison.than:

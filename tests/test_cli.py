@@ -296,6 +296,12 @@ def test_commands_that_select_come_first(tmp_path: Path, capsys: pytest.CaptureF
     assert "once these are done, the same command prints those that test 1 row" in capsys.readouterr().err
 
 
+def test_commands_forbid_the_network_however_that_was_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEBENCH_OFFLINE", "true")
+    lines = ask(*SMOKE, "--pe", "add", "--seeds", "1", "--executor", "commands", out=tmp_path).lines
+    assert [" --offline" in line for line in lines] == [True]
+
+
 @pytest.mark.parametrize("how", [["learned(frozen=True)"], ["learned", "--set", "encoding.frozen=true"]])
 def test_an_encoding_is_asked_for_with_options(how: list[str], tmp_path: Path) -> None:
     wanted = configure("vit-digits", "learned", 0, "smoke", encoding_args={"frozen": True})

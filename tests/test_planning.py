@@ -21,7 +21,7 @@ from pebench.config import SELECTION_SEED, RunConfig
 from pebench.costs import check_costs, cost
 from pebench.errors import UserError
 from pebench.leases import claim
-from pebench.planning import PLANS, SAMPLE, Plan, estimate, load, note_plan, planned, states
+from pebench.planning import PLANS, SAMPLE, Plan, forecast, load, note_plan, planned, states
 from pebench.records import FAILURE, FILE_NAME, Record, write_record
 from pebench.registry import encoding_cards
 from pebench.suites import Suite, serves
@@ -66,6 +66,14 @@ def first_seed(config: RunConfig) -> bool:
 
 
 # What selects
+
+
+def test_a_suite_has_encodings_as_the_command_line_does() -> None:
+    rows = plan_of(encodings=["add", "rope(theta=5)", "concat (d_p=4)"]).kinds
+    assert [row.label for row in rows] == ["add", "rope (theta=5.0)", "concat (d_p=4)"]
+    assert rows == plan_of(encodings=["add", ("rope", {"theta": 5.0}), ("concat", {"d_p": 4})]).kinds
+    with pytest.raises(UserError, match="Did you mean 'theta'"):
+        plan_of(encodings=["rope(theto=5)"])
 
 
 def test_without_a_selection_nothing_selects() -> None:
@@ -284,9 +292,20 @@ def test_what_is_tested_goes_seed_by_seed() -> None:
 
 @pytest.mark.parametrize("select", [{}, {RATE: [1e-3]}, {RATE: [1e-3, 1e-2], DECAY: [0, 0.1, 0.2]}])
 @pytest.mark.parametrize("seeds", [1, 3, [5], [5, 6, 5]])
-def test_the_size_of_a_plan_is_what_it_comes_to(seeds: int | list[int], select: dict[str, list[float]]) -> None:
+def test_what_comes_later_is_what_will_be_tested(seeds: int | list[int], select: dict[str, list[float]]) -> None:
     plan = plan_of(seeds=seeds, select=select, selection_seeds=2)
-    assert plan.size == len(plan.selecting()) + len(plan.testing(scored(plan, lambda c: 1.0)))
+    every = scored(plan, lambda c: 1.0)
+    assert plan.later({}) == (len(plan.testing(every)) if select else 0)
+    assert plan.later(every) == 0
+
+
+def test_a_row_that_diverged_with_every_value_does_not_come_later() -> None:
+    plan = plan_of(select={RATE: [1e-3, 1e-2]}, seeds=3)
+    records = scored(plan, lambda c: None if c.encoding == "rope" else 1.0)
+    assert {c.encoding for c in plan.testing(records)} == {"add"}
+    assert plan.later(records) == 0
+    missing = {key: found for key, found in records.items() if found.config.encoding == "add"}
+    assert plan.later(missing) == 3
 
 
 # What is asked on the command line
@@ -582,13 +601,13 @@ def test_a_run_takes_as_long_as_earlier_ones_of_its_kind(tmp_path: Path) -> None
     took(10.0, tmp_path, seed=0)
     took(20.0, tmp_path, seed=1)
     took(70.0, tmp_path, "rope")
-    found = estimate([*to_come("add", 3), *to_come("rope")], tmp_path)
+    found = forecast([*to_come("add", 3), *to_come("rope")], tmp_path)
     assert (found.seconds, found.unknown, found.sampled) == (pytest.approx(3 * 15 + 70), 0, 3)
 
 
 def test_other_steps_are_scaled(tmp_path: Path) -> None:
     took(10.0, tmp_path, train_max_steps=2)
-    found = estimate([*to_come(train_max_steps=2), *to_come(train_max_steps=6)], tmp_path)
+    found = forecast([*to_come(train_max_steps=2), *to_come(train_max_steps=6)], tmp_path)
     assert (found.seconds, found.unknown) == (pytest.approx(10 + 30), 0)
 
 
@@ -596,27 +615,27 @@ def test_starting_and_testing_are_not_scaled(tmp_path: Path) -> None:
     """Of 10 s four steps of 8 images took 2, at 16 images a second."""
     found = took(10.0, tmp_path, train_max_steps=4, train_batch_size=8)
     write_record(replace(found, throughput=16.0), tmp_path)
-    assert estimate(to_come(train_max_steps=400, train_batch_size=8), tmp_path).seconds == pytest.approx(8 + 200)
+    assert forecast(to_come(train_max_steps=400, train_batch_size=8), tmp_path).seconds == pytest.approx(8 + 200)
 
 
 def test_a_new_encoding_takes_as_long_a_step_as_others_of_its_task(tmp_path: Path) -> None:
     took(10.0, tmp_path, "add")
     took(30.0, tmp_path, "rope")
     new = to_come("none", train_max_steps=4)
-    assert estimate([*to_come("add"), *to_come("rope"), *new], tmp_path).seconds == pytest.approx(10 + 30 + 2 * 20)
-    assert estimate(new, tmp_path).seconds == pytest.approx(2 * 20)
+    assert forecast([*to_come("add"), *to_come("rope"), *new], tmp_path).seconds == pytest.approx(10 + 30 + 2 * 20)
+    assert forecast(new, tmp_path).seconds == pytest.approx(2 * 20)
 
 
 def test_rows_of_equal_size_take_as_long_as_their_reference(tmp_path: Path) -> None:
     """What matching changes is the width of feed-forward layers."""
     took(10.0, tmp_path)
-    assert estimate(to_come("concat", model_d_ff=50), tmp_path).seconds == pytest.approx(10)
+    assert forecast(to_come("concat", model_d_ff=50), tmp_path).seconds == pytest.approx(10)
 
 
 def test_what_selects_takes_as_long_as_what_is_tested(tmp_path: Path) -> None:
     took(10.0, tmp_path)
     plan = plan_of(encodings=["add"], select={RATE: [1e-3, 1e-2]})
-    assert estimate(plan.selecting(), tmp_path).seconds == pytest.approx(20)
+    assert forecast(plan.selecting(), tmp_path).seconds == pytest.approx(20)
 
 
 @pytest.mark.parametrize(
@@ -624,27 +643,27 @@ def test_what_selects_takes_as_long_as_what_is_tested(tmp_path: Path) -> None:
 )
 def test_what_resembles_nothing_is_unknown(settings: dict[str, Any], tmp_path: Path) -> None:
     took(10.0, tmp_path)
-    found = estimate([*to_come(), *to_come(seeds=2, **settings)], tmp_path)
+    found = forecast([*to_come(), *to_come(seeds=2, **settings)], tmp_path)
     assert (found.seconds, found.unknown) == (pytest.approx(10), 2)
 
 
 def test_another_task_tells_nothing(tmp_path: Path) -> None:
     took(10.0, tmp_path)
-    found = estimate([configure("lm-grammar", "add", tier="smoke")], tmp_path)
+    found = forecast([configure("lm-grammar", "add", tier="smoke")], tmp_path)
     assert (found.seconds, found.unknown, found.sampled) == (0, 1, 0)
 
 
 def test_failed_and_damaged_runs_tell_nothing(tmp_path: Path) -> None:
     write_record(replace(record(to_come()[0], None), duration_s=1.0), tmp_path)
     (tmp_path / took(10.0, tmp_path, seed=5).config.directory / FILE_NAME).write_text("{")
-    found = estimate(to_come(), tmp_path)
+    found = forecast(to_come(), tmp_path)
     assert (found.seconds, found.unknown, found.bytes_per_run, found.sampled) == (0, 1, None, 0)
 
 
 def test_no_more_than_a_few_runs_are_looked_at(tmp_path: Path) -> None:
     for seed in range(SAMPLE + 2):
         took(10.0, tmp_path, seed=seed)
-    assert estimate(to_come(), tmp_path).sampled == SAMPLE
+    assert forecast(to_come(), tmp_path).sampled == SAMPLE
 
 
 def test_the_bytes_of_a_run_are_those_of_all_its_files(tmp_path: Path) -> None:
@@ -654,7 +673,7 @@ def test_the_bytes_of_a_run_are_those_of_all_its_files(tmp_path: Path) -> None:
         (folder / "curves").mkdir()
         (folder / "curves" / "events").write_bytes(b"x" * extra)
         sizes.append((folder / FILE_NAME).stat().st_size + extra)
-    assert estimate(to_come(), tmp_path).bytes_per_run == pytest.approx(sum(sizes) / 2)
+    assert forecast(to_come(), tmp_path).bytes_per_run == pytest.approx(sum(sizes) / 2)
 
 
 # What was planned
@@ -703,7 +722,7 @@ def test_a_damaged_plan_is_ignored(content: bytes, tmp_path: Path) -> None:
 
 def test_an_estimate_is_plain_numbers(tmp_path: Path) -> None:
     took(10.0, tmp_path)
-    assert json.loads(json.dumps(asdict(estimate(to_come(), tmp_path))))["seconds"] == 10.0
+    assert json.loads(json.dumps(asdict(forecast(to_come(), tmp_path))))["seconds"] == 10.0
 
 
 @pytest.mark.parametrize("content", ["[]", "3", '{"runs": 3}', '{"runs": null}'])
@@ -781,7 +800,7 @@ def test_each_value_of_a_setting_that_varies_makes_runs_of_its_own() -> None:
     shapes = [(c.model.num_layers, c.model.d_model, c.encoding) for c in plan.kinds]
     assert sorted(shapes) == sorted(itertools.product([1, 3], [16, 32], ["add", "learned"]))
     text = asked("--pe", "add", "--pe", "learned", "--vary", "model.num_layers=1,3", "--vary", "model.d_model=16,32")
-    assert {c.kind for c in text.kinds} == {c.kind for c in plan.kinds}
+    assert {c.kind_key for c in text.kinds} == {c.kind_key for c in plan.kinds}
 
 
 @matched_regimes
@@ -789,7 +808,7 @@ def test_rows_are_matched_at_the_value_that_they_have(regime: str) -> None:
     both = plan_of(encodings=["add", "learned"], regime=regime, vary={"model.num_layers": [1, 3]})
     for layers in (1, 3):
         alone = plan_of(encodings=["add", "learned"], regime=regime, settings={"model.num_layers": layers})
-        assert {c.kind for c in alone.kinds} <= {c.kind for c in both.kinds}
+        assert {c.kind_key for c in alone.kinds} <= {c.kind_key for c in both.kinds}
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,32 @@ def test_a_record_reads_back_as_it_was_written(record: Record, tmp_path: Path) -
     assert read_records(tmp_path) == [record]
 
 
+def test_a_failure_whose_reason_is_empty_has_none(tmp_path: Path) -> None:
+    assert replace(FAILED, error={"reason": " ", "log": ""}).reason == "no reason recorded"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_failure_that_is_tried_again_while_records_are_read(
+    ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is listed, and gone when it is to be read; the record beside it has come if the run has ended."""
+    other = write_record(RECORD, tmp_path)
+    failure = write_record(FAILED, tmp_path)
+    opened = os.open
+
+    def meanwhile(path: str, *arguments: int) -> int:
+        if str(path) == str(failure) and failure.exists():
+            failure.unlink()
+            if ended:
+                write_record(replace(FAILED, status="ok", error=None), tmp_path)
+        return opened(path, *arguments)
+
+    monkeypatch.setattr("pebench.records.os.open", meanwhile)
+    found = read_records(tmp_path)
+    assert other.exists()
+    assert [(record.config.seed, record.ok) for record in found] == [(3, True), (4, True)][: 1 + ended]
+
+
 def test_a_file_says_its_key_status_and_protocol(tmp_path: Path) -> None:
     values = json.loads(write_record(FAILED, tmp_path).read_text(encoding="utf-8"))
     assert values["key"] == FAILED.config.key

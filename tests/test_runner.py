@@ -29,7 +29,7 @@ from pebench.models.transformer import Transformer
 from pebench.modules import TextClassifier, ViT
 from pebench.modules.base import SequenceModule
 from pebench.records import Record, find_record, read_records
-from pebench.runner import build, count, probe, run
+from pebench.runner import build, check_best, count, probe, run
 from pebench.suites import serves
 from pebench.tasks import configure
 
@@ -371,9 +371,23 @@ def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_attempt_are_not_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pebench.runner.chosen_metrics", lambda *_: {"best_step": 1})
-    with pytest.raises(RuntimeError, match=r"best\.ckpt holds step 2, expected 1: another process"):
-        run(smoke(), options(tmp_path))
+    with monkeypatch.context() as patched:
+        patched.setattr("pebench.runner.chosen_metrics", lambda *_: {"best_step": 1})
+        with pytest.raises(RuntimeError, match=r"best\.ckpt holds step 2, expected step 1: another process"):
+            run(smoke(), options(tmp_path))
+    assert run(smoke(), options(tmp_path)).metrics["best_step"] == 2  # tried again, it does not end so again
+
+
+def test_weights_that_are_gone_are_told_and_nothing_is_gone_on_from(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    gone = SimpleNamespace(
+        dirpath=tmp_path / "checkpoints", best_model_path=str(tmp_path / "checkpoints" / "best.ckpt")
+    )
+    with pytest.raises(
+        RuntimeError, match=r"best\.ckpt holds nothing, expected step 3: .* Tried again, it begins anew"
+    ):
+        check_best(gone, 3.0)
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_huge_loss_has_a_perplexity_that_json_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,9 +55,9 @@ def record(config: RunConfig, value: float | None, **changes: Any) -> Record:
     """A run that finished with this test metric (or validation loss, if it selects), or failed if it is None."""
     if value is None:
         return Record(config, status="failed", error={"kind": "diverged", "reason": "loss is nan", "log": ""})
-    if config.kind not in _costs:
-        _costs[config.kind] = cost(config)
-    found = _costs[config.kind]
+    if config.kind_key not in _costs:
+        _costs[config.kind_key] = cost(config)
+    found = _costs[config.kind_key]
     metric = TASKS[config.task].metric
     metrics = {f"test/{metric}": value, "val/loss": 1.0}
     if config.stage == "select":

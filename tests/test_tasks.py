@@ -378,7 +378,7 @@ def test_a_published_configuration_is_read_as_the_same_run(file):
     kinds = {}
     for line in file.read_text(encoding="utf-8").splitlines():
         values = json.loads(line)["config"]
-        kinds[RunConfig.from_dict(values).kind] = values
+        kinds[RunConfig.from_dict(values).kind_key] = values
     for values in kinds.values():
         assert reconfigure(values).key == RunConfig.from_dict(values).key
 

@@ -166,7 +166,7 @@ class RunConfig:
         return self.values_of(self.selected)
 
     @functools.cached_property
-    def kind(self) -> str:
+    def kind_key(self) -> str:
         """Twelve hex digits that name this configuration, but for the seed, under this protocol."""
         values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
         del values["seed"]
@@ -178,7 +178,7 @@ class RunConfig:
     @functools.cached_property
     def key(self) -> str:
         """Twelve hex digits that name this configuration under this protocol."""
-        return _digest(f"{self.kind}/{self.seed}")
+        return _digest(f"{self.kind_key}/{self.seed}")
 
     @functools.cached_property
     def label(self) -> str:
@@ -190,7 +190,9 @@ class RunConfig:
         """The same kind of run with another seed; quick, as a plan may have very many."""
         check_seed(seed)
         other = object.__new__(RunConfig)
-        other.__dict__.update(vars(self), seed=seed, kind=self.kind)  # what is checked and hashed is not done again
+        other.__dict__.update(
+            vars(self), seed=seed, kind_key=self.kind_key
+        )  # what is checked and hashed is not done again
         other.__dict__.pop("key", None)
         return other
 

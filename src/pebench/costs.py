@@ -139,7 +139,7 @@ def _told(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> I
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:
-    """The cost of every kind of run, by `RunConfig.kind`.
+    """The cost of every kind of run, by `RunConfig.kind_key`.
 
     Raises:
         UserError: Naming every run that cannot work.
@@ -147,7 +147,7 @@ def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:
     costs, problems = {}, []
     for config in configs:
         try:
-            costs[config.kind] = cost(config)
+            costs[config.kind_key] = cost(config)
         except UserError as error:
             problems.append(str(error))
     if problems:

@@ -22,12 +22,11 @@ def metric_text(task: str, metrics: Mapping[str, float], split: str) -> str:
         >>> metric_text("vit-digits", {"val/accuracy": 0.5}, "val")
         'val accuracy 50.00 %'
     """
-    metric = find_task(task).metric
-    value = metrics.get(f"{split}/{metric}")
+    found = find_task(task)
+    value = metrics.get(f"{split}/{found.metric}")
     if value is None:
         return ""
-    number = f"{100 * value:.2f} %" if metric == "accuracy" else f"{value:.4f}"
-    return f"{split} {metric.replace('_', ' ')} {number}"
+    return f"{split} {found.metric.replace('_', ' ')} {found.scale * value:.{found.digits}f}{' %' * found.is_share}"
 
 
 class Display:

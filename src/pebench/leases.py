@@ -15,9 +15,11 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
+
+from pebench.files import replacing
 
 RENEW_S = 20.0
 """How often a living process renews its lease, in seconds."""
@@ -77,11 +79,9 @@ class Lease:
         """Write down how far the run is, unless that has just been done."""
         if time.monotonic() - self._told >= TELL_S:
             self._told = time.monotonic()
-            self.holder = Holder(**{**asdict(self.holder), "step": step, "metrics": dict(metrics)})
-            temporary = self.path.with_name(f".{self.path.name}")
-            with contextlib.suppress(OSError):  # progress is not worth a run
-                temporary.write_text(json.dumps(asdict(self.holder)), encoding="utf-8")
-                os.replace(temporary, self.path)
+            self.holder = replace(self.holder, step=step, metrics=dict(metrics))
+            with contextlib.suppress(OSError), replacing(self.path) as file:  # progress is not worth a run
+                file.write(json.dumps(asdict(self.holder)).encode())
 
     def release(self) -> None:
         """Give the run back."""

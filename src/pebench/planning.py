@@ -40,7 +40,8 @@ class Plan:
 
     def selecting(self) -> list[RunConfig]:
         """The runs that choose settings by validation; they come first."""
-        runs = ((s, c) for kind in self.kinds for s in self.suite.selecting(kind.task) for c in self.candidates(kind))
+        seeds = {kind.task: self.suite.selecting_seeds(kind.task) for kind in self.kinds}
+        runs = ((s, c) for kind in self.kinds for c in self.candidates(kind) for s in seeds[kind.task])
         return _unique(config.with_seed(seed) for seed, config in sorted(runs, key=itemgetter(0)))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
@@ -59,13 +60,17 @@ class Plan:
         """
         if not self.suite.select:
             return kind
-        seeds, tried = self.suite.selecting(kind.task), []
+        tried = self._tried(kind, records)
+        liked = best(trial for _, trial in tried) if all(trial.settled for _, trial in tried) else None
+        return next((replace(config, stage="test") for config, trial in tried if trial is liked), None)
+
+    def _tried(self, kind: RunConfig, records: Mapping[str, Record]) -> list[tuple[RunConfig, Trial]]:
+        """A kind of run with each combination of values, and what is known of that; the lowest first."""
+        seeds, tried = self.suite.selecting_seeds(kind.task), []
         for config in self.candidates(kind):
             known = [record for seed in seeds if (record := records.get(config.with_seed(seed).key))]
             tried.append((config, Trial(config.label, config.selected_values, tuple(known), len(seeds))))
-        tried.sort(key=lambda pair: pair[1].order)
-        liked = best(trial for _, trial in tried) if all(trial.settled for _, trial in tried) else None
-        return next((replace(config, stage="test") for config, trial in tried if trial is liked), None)
+        return sorted(tried, key=lambda pair: pair[1].order)
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.
@@ -74,12 +79,18 @@ class Plan:
             records: Of the selecting runs, by key. A kind for which they choose nothing yet is left out.
         """
         kinds = [chosen for kind in self.kinds if (chosen := self.chosen(kind, records))]
-        return _unique(config.with_seed(seed) for seed in self.suite.tested for config in kinds)
+        return _unique(config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds)
 
-    @property
-    def size(self) -> int:
-        """Number of runs, once everything is selected."""
-        return len(self.selecting()) + len(self.suite.tested) * len(self.kinds)
+    def later(self, records: Mapping[str, Record]) -> int:
+        """Number of runs that will be tested with values for which no choice is told yet.
+
+        Args:
+            records: Of the selecting runs, by key. A kind whose every value failed to train is never tested.
+        """
+        if not self.suite.select:
+            return 0
+        tried = [self._tried(kind, records) for kind in self.kinds]
+        return len(self.suite.tested_seeds) * sum(not all(trial.settled for _, trial in trials) for trials in tried)
 
 
 def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
@@ -110,7 +121,7 @@ def folder_state(folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Forecast:
     """What runs will take, going by earlier ones.
 
     Args:
@@ -126,7 +137,7 @@ class Estimate:
     sampled: int
 
 
-def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
+def forecast(plan: Sequence[RunConfig], out: Path) -> Forecast:
     """What the runs of a plan will take, going by a few records under `out`.
 
     A run takes as long as earlier ones of its kind, whatever their seed; else as long to start and to test, and as
@@ -143,13 +154,13 @@ def estimate(plan: Sequence[RunConfig], out: Path) -> Estimate:
         paces.setdefault(_like(config), []).append(_pace(record, seconds))
     total, unknown, known = 0.0, 0, dict[str, float | None]()
     for config in plan:
-        if config.kind not in known:
+        if config.kind_key not in known:
             exact, like = durations.get(_same(config)), paces.get(_like(config))
             other = fmean(fixed + step * config.train.max_steps for fixed, step in like) if like else None
-            known[config.kind] = fmean(exact) if exact else other
-        seconds_each = known[config.kind]
+            known[config.kind_key] = fmean(exact) if exact else other
+        seconds_each = known[config.kind_key]
         total, unknown = total + (seconds_each or 0.0), unknown + (seconds_each is None)
-    return Estimate(total, unknown, fmean(sizes) if sizes else None, len(sizes))
+    return Forecast(total, unknown, fmean(sizes) if sizes else None, len(sizes))
 
 
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:

@@ -95,7 +95,7 @@ class Record:
     @property
     def reason(self) -> str:
         """Why the run failed, in one line."""
-        return " ".join((self.error or {}).get("reason", "no reason recorded").split())
+        return " ".join((self.error or {}).get("reason", "").split()) or "no reason recorded"
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -266,7 +266,7 @@ def _below(folder: str) -> Iterator[str]:
         if os.path.isfile(record := os.path.join(here, FILE_NAME)):
             yield record
             continue
-        with os.scandir(here) as entries:
+        with contextlib.suppress(FileNotFoundError), os.scandir(here) as entries:  # what a run has no more use for
             for entry in entries:
                 if entry.is_symlink():  # to another disk, say; once, or a circle had no end
                     real = os.path.realpath(entry.path)
@@ -283,7 +283,11 @@ def _texts(path: str) -> Iterable[tuple[int, bytes]]:
     """The records in a file, each with the number of its line; 0 for a run's own file, which is one record."""
     if path.endswith(".jsonl"):
         return _lines(path)
-    file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # of very many, `open` would take twice as long
+    try:
+        file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))  # of very many, `open` would take twice as long
+    except FileNotFoundError:  # of a failure: the run was tried again meanwhile, and may have ended
+        beside = os.path.join(os.path.dirname(path), FILE_NAME)
+        return _texts(beside) if path != beside and os.path.isfile(beside) else []
     try:
         return [(0, os.read(file, os.fstat(file).st_size))]
     finally:
@@ -309,7 +313,7 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     with replacing(path) as file, no_search_for_garbage():
         for record in records:
             _check_finite(record)
-            kind = record.config.kind
+            kind = record.config.kind_key
             if kind not in kinds:
                 kinds[kind] = record.config.to_dict()
             values = record.to_dict({**kinds[kind], "seed": record.config.seed})

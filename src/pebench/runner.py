@@ -6,7 +6,7 @@ import pkgutil
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,7 @@ NOT_NEWS = (
 """Warnings of Lightning's that mean nothing here."""
 
 Progress = Callable[[int, Mapping[str, float]], None]
+Measure = Callable[[SequenceModule, SequenceModule, TensorDataModule, Callable[[], bool]], Mapping[str, Sequence[Any]]]
 
 
 def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
@@ -76,6 +77,7 @@ def run(
     options: Options,
     on_progress: Progress = lambda step, metrics: None,
     stop: Callable[[], bool] = lambda: False,
+    measure: Measure = measure_shares,
 ) -> Record:
     """Train, choose by validation, test once, and leave a record. An interrupted run goes on where it was.
 
@@ -84,6 +86,7 @@ def run(
         options: Where and on what.
         on_progress: Told the step and the latest metrics now and then.
         stop: Asked at every step whether to stop.
+        measure: Told the model as it began and as it is after the test, for what the record has as its shares.
 
     Raises:
         InterruptedRunError: If asked to stop.
@@ -121,14 +124,14 @@ def run(
     trainer.fit(module, datamodule=data, ckpt_path=last if step else None, weights_only=True)
     device = trainer.strategy.root_device
     memory = environment.peak_memory_gib(device)  # of training: tests at other sizes are not the same for all rows
-    check_best(best.best_model_path, chosen_metrics(config, {}, curve.points)["best_step"])
+    check_best(best, chosen_metrics(config, {}, curve.points)["best_step"])
     if config.stage == "test":  # a run that selects a setting never sees the test split
         trainer.test(module, datamodule=data, ckpt_path=best.best_model_path, verbose=False, weights_only=True)
     metrics = chosen_metrics(config, trainer.callback_metrics, curve.points)
     if config.stage == "test":
         metrics |= measure_beyond(trainer, module, data, find_task(config.task).beyond, stop)
     told = config.stage == "test" and trainer.is_global_zero
-    shares = measure_shares(build(config, data), module, data, stop) if told else {}
+    shares = measure(build(config, data), module, data, stop) if told else {}
     record = Record(
         config=config,
         metrics=metrics,
@@ -200,15 +203,20 @@ def clear(folder: Path, step: int) -> None:
         leftover.unlink(missing_ok=True)  # another process may have finished writing it
 
 
-def check_best(checkpoint: str, step: float) -> None:
+def check_best(best: ModelCheckpoint, step: float) -> None:
     """Refuse weights that this run did not write: two processes may be at one run where neither sees the other.
 
     Raises:
-        RuntimeError: If they are of another step.
+        RuntimeError: If they are of another step. Checkpoints are removed: from them it would end so again.
     """
-    found = torch.load(checkpoint, weights_only=True, mmap=True)["global_step"]
+    path = Path(best.best_model_path)
+    found = torch.load(path, weights_only=True, mmap=True)["global_step"] if path.is_file() else None
     if found != step:
-        raise RuntimeError(f"{checkpoint} holds step {found}, expected {step}: another process was at this run")
+        shutil.rmtree(str(best.dirpath), ignore_errors=True)
+        raise RuntimeError(
+            f"{path} holds {'nothing' if found is None else f'step {found}'}, expected step {step:g}: another process "
+            "was at this run, or it was killed between two checkpoints. Tried again, it begins anew."
+        )
 
 
 class Best(ModelCheckpoint):

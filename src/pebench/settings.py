@@ -1,6 +1,7 @@
 """Settings by dotted name, as on the command line and in suites: read, checked and put into a configuration."""
 
 import ast
+import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -103,10 +104,9 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     Raises:
         UserError: Where it does not fit.
     """
-    from jsonargparse import ArgumentError, ArgumentParser  # 0.1 s: not needed for --help
+    from jsonargparse import ArgumentError  # 0.1 s: not needed for --help
 
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--value", type=kind)
+    parser = _parser(kind)
     try:
         if isinstance(value, str) or value is None:  # which the parser would take for no value
             return parser.parse_args([f"--value={literal(value)}"]).value
@@ -114,3 +114,13 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     except ArgumentError as error:
         expected = getattr(kind, "__name__", str(kind))
         raise UserError(f"{name} expects {expected}, got {value!r}.") from error
+
+
+@functools.cache
+def _parser(kind: Any) -> Any:
+    """A parser of one value; to make it takes a millisecond, and plans have thousands of values."""
+    from jsonargparse import ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--value", type=kind)
+    return parser

@@ -20,12 +20,12 @@ from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTIO
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.plugins import add_paths
-from pebench.registry import encoding_card
+from pebench.registry import encoding_card, parse_encoding
 from pebench.settings import override, python_value
 from pebench.tasks import TASKS, configure, find_task
 
 Encoding = str | tuple[str, Mapping[str, Any]]
-"""An encoding's name, or its name and options."""
+"""An encoding as on the command line, ``"rope(theta=500.0)"``, or a pair of its name and options."""
 
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
 """Differences too small to matter, where a suite declares no other: half a point, and what is about 0.01 nats a token
@@ -43,7 +43,7 @@ class Suite:
         name: What it is called on the command line and in results.
         question: What it is to answer.
         tasks: Names of tasks.
-        encodings: Names of encodings, or pairs of a name and options.
+        encodings: Encodings as on the command line, ``"concat(d_p=16)"``, or pairs of a name and options.
         seeds: Seeds 0 to this minus one, or the seeds themselves.
         tier: One of the tasks' tiers; ``None`` takes each task's default.
         settings: Dotted names to values, for all runs, ``{"train.max_steps": 100}``, or to those of each task by its
@@ -118,11 +118,11 @@ class Suite:
         return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
     @property
-    def tested(self) -> tuple[int, ...]:
+    def tested_seeds(self) -> tuple[int, ...]:
         """The seeds that are tested."""
         return tuple(range(self.seeds) if isinstance(self.seeds, int) else dict.fromkeys(self.seeds))
 
-    def selecting(self, task: str) -> range:
+    def selecting_seeds(self, task: str) -> range:
         """The seeds that settings are selected with on a task, where any are."""
         told = self.selection_seeds
         count = told.get(task, 1) if isinstance(told, Mapping) else told
@@ -156,7 +156,7 @@ class Suite:
             kinds = self._matched(kinds, problems)
         if problems:
             raise UserError("\n".join(dict.fromkeys(problems)))
-        return list({config.kind: config for config in kinds}.values())
+        return list({config.kind_key: config for config in kinds}.values())
 
     def part(self, tasks: Sequence[str]) -> "Suite":
         """The same suite on some of its tasks alone.
@@ -229,7 +229,7 @@ class Suite:
         return found
 
     def _configure(self, task: str, encoding: Encoding) -> RunConfig:
-        name, options = (encoding, {}) if isinstance(encoding, str) else encoding
+        name, options = _parts(encoding)
         prefix = "encoding."
         told = _of_task(self.settings, task)
         common = {k.removeprefix(prefix): v for k, v in told.items() if k.startswith(prefix)}
@@ -247,8 +247,7 @@ class Suite:
 
     def _addressees(self) -> Iterator[str]:
         """What is wrong with whom settings are for: tasks and options of encodings that are none."""
-        names = [encoding if isinstance(encoding, str) else encoding[0] for encoding in self.encodings]
-        known = {f"encoding.{option}" for name in names for option in _options(name)}
+        known = {f"encoding.{option}" for encoding in self.encodings for option in _options(encoding)}
         for setting, value in self.settings.items():
             yield from self._unknown_task(f"set {setting}", value)
             if setting.startswith("encoding.") and setting not in known:
@@ -272,11 +271,11 @@ class Suite:
         if self.regime not in REGIMES:
             yield str(unknown_name("regime", self.regime, REGIMES))
         yield from self._unknown_task("select with more seeds", self.selection_seeds)
-        if not self.tested:
+        if not self.tested_seeds:
             yield f"seeds must be at least 1, or a list of some, got {self.seeds}."
-        if not all(self.selecting(task) for task in self.tasks):
+        if not all(self.selecting_seeds(task) for task in self.tasks):
             yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
-        if self.select and any(seed in self.selecting(task) for task in self.tasks for seed in self.tested):
+        if self.select and any(seed in self.selecting_seeds(task) for task in self.tasks for seed in self.tested_seeds):
             yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
         for name, values in self.select.items():
             if name == "model.d_ff" and self.regime != "width":
@@ -360,10 +359,15 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*(grid[name] for name in names))]
 
 
-def _options(encoding: str) -> Iterable[str]:
-    """Options of an encoding; none of one that does not exist, which is told elsewhere."""
+def _parts(encoding: Encoding) -> tuple[str, Mapping[str, Any]]:
+    """An encoding's name and options."""
+    return parse_encoding(encoding) if isinstance(encoding, str) else encoding
+
+
+def _options(encoding: Encoding) -> Iterable[str]:
+    """The options that an encoding has; none of one that does not exist, which is told elsewhere."""
     with contextlib.suppress(UserError):
-        return encoding_card(encoding).options
+        return encoding_card(_parts(encoding)[0]).options
     return ()
 
 
@@ -378,7 +382,7 @@ def _collected(problems: list[str]) -> Iterator[None]:
 
 def serves(task: str, encoding: Encoding) -> bool:
     """Whether an encoding's card says that it serves a task."""
-    declared, card = encoding_card(encoding if isinstance(encoding, str) else encoding[0]).declared, find_task(task)
+    declared, card = encoding_card(_parts(encoding)[0]).declared, find_task(task)
     return (2 if card.image else 1) in declared["axes"] and (card.causal or not declared["causal_only"])
 
 

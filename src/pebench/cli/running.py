@@ -25,7 +25,7 @@ from pebench.executors import Resources, find_executor
 from pebench.executors.server import prepare, warm_up
 from pebench.garbage import no_search_for_garbage
 from pebench.machine import cores
-from pebench.planning import Plan, estimate, load, note_plan, states
+from pebench.planning import Plan, forecast, load, note_plan, states
 from pebench.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.results.origin import changed_plugins
 from pebench.settings import parse_settings
@@ -52,7 +52,7 @@ def run_command(options: argparse.Namespace) -> int:
         with leaving_at_once():
             configs = [read_config(path) for path in options.config]
         if options.dry_run:
-            check_costs({config.kind: config for config in configs}.values())
+            check_costs({config.kind_key: config for config in configs}.values())
             list_states(configs, states(configs, options.out))
             return 0
         reference = options.reference or REFERENCE_ENCODING
@@ -136,13 +136,12 @@ def make_plan(options: argparse.Namespace) -> Plan:
     suite = load_suite(options.suite) if options.suite else Suite(COMMAND_LINE, "", tasks=options.task)
     if options.suite and options.task:
         suite = suite.part(options.task)
-    encodings = options.pe and [registry.parse_encoding(text) if "(" in text else text for text in options.pe]
     changes: dict[str, Any] = {
-        "seeds": options.seed or options.seeds, "encodings": encodings, "tier": options.tier, "regime": options.regime,
+        "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
-    if encodings:
+    if options.pe:
         suite = replace(suite, contrasts=())  # of rows that may not be asked for; only pages show them
     select, vary = (
         {name: values.split(",") for name, values in parse_settings(assignments, flag).items()}
@@ -219,7 +218,7 @@ def start(
     execute = find_executor(options.executor)
     for config in {(config.task, config.data): config for config in todo}.values():
         find_task(config.task).check_available(config.data, options.data_dir)
-    kinds = {config.kind: config for config in todo}.values()
+    kinds = {config.kind_key: config for config in todo}.values()
     here, elsewhere = options.executor == "sequential", options.executor == "commands"
     local = options.executor in LOCAL
     with leaving_at_once(), no_search_for_garbage():  # this loads torch
@@ -373,17 +372,18 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     check_devices(plan.kinds, options)
     costs = check_costs(plan.kinds)
     selecting = plan.selecting()
-    runs = [*selecting, *plan.testing(load(selecting, options.out))]
-    later = plan.size - len(runs)
+    known = load(selecting, options.out)
+    runs = [*selecting, *plan.testing(known)]
+    later = plan.later(known)
     found = states(runs, options.out)
     again = ("to do", "failed") if options.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in again]
     failed = 0 if options.retry_failed else found.count("failed")
-    say(console, summary(plan.size, later + len(waiting), failed, found.count("running")))
+    say(console, summary(len(runs) + later, later + len(waiting), failed, found.count("running")))
     list_states(runs, found)
     if later:
         say(console, f"  ... and {counted(later, 'run')} with values that these will select")
-    say(console, f"\n{cost_table(((kind, costs[kind.kind]) for kind in plan.kinds), plan.suite.vary)}\n")
+    say(console, f"\n{cost_table(((kind, costs[kind.kind_key]) for kind in plan.kinds), plan.suite.vary)}\n")
     if plan.suite.name == COMMAND_LINE and not plan.suite.select:
         rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
         say(console, f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
@@ -430,7 +430,7 @@ def expectation(
         parameters: Of the largest model.
         said: What the suite says that it costs.
     """
-    ahead = estimate(waiting, options.out)
+    ahead = forecast(waiting, options.out)
     jobs = at_a_time(len(waiting) + later, options)
     if not waiting and not later:
         return "Nothing is left to do."

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("add-every-layer")
-class AddEveryLayerEncoding(PositionalEncoding):
+class AddEveryLayerEncoding(TableEncoding):
     """Fixed sinusoid, added to what every block is given, the first one included.
 
     The control of encodings that act in every layer, such as ``rope``: as often, but with a sum. The sums add up: block
@@ -47,14 +47,7 @@ class AddEveryLayerEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
-        check_ratio(self.name, ratio)
-        check_width(spec.d_model, spec.num_axes, "d_model of encoding 'add-every-layer'")
-        check_positive(self.name, base=base)
-        self.base, self.ratio = base, ratio
-
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, D)."""
-        return sinusoid(positions, self.spec.d_model, self.base, self.ratio)
+        self.tell("sinusoid", spec.d_model, base, ratio, "d_model")
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
         """The stream plus position."""

@@ -2,13 +2,13 @@
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.table import TableEncoding
 from pebench.registry import register
 
 
 @register("multiply")
-class MultiplyEncoding(PositionalEncoding):
+class MultiplyEncoding(TableEncoding):
     """Fixed sinusoid, multiplied with the input channel by channel.
 
     The sinusoid has root mean square 1, so the product is as large as the content.
@@ -39,13 +39,7 @@ class MultiplyEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
-        check_width(spec.d_model, spec.num_axes, "d_model of encoding 'multiply'")
-        check_positive(self.name, base=base)
-        self.base = base
-
-    def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`: (L, D)."""
-        return sinusoid(positions, self.spec.d_model, self.base, 1.0)
+        self.tell("sinusoid", spec.d_model, base, what="d_model")
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content times position."""

@@ -1,6 +1,5 @@
 """Prints a command line per run instead of doing it, for any scheduler: GNU parallel, Kubernetes, a batch system."""
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -9,13 +8,14 @@ from pebench.config import Options, RunConfig
 from pebench.display import Display
 from pebench.executors import Resources, no_settings
 from pebench.records import write_config
+from pebench.sources import offline
 
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
     """Print the lines; see `pebench.executors.Executor`. Each runs alone, in any order and on any machine."""
     no_settings("commands", resources)
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
-    how += ["--offline"] if os.environ.get("PEBENCH_OFFLINE") == "1" else []
+    how += ["--offline"] if offline() else []
     for name, value in (
         ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
         ("--devices", options.devices if options.devices > 1 else None),

@@ -47,7 +47,7 @@ def results(table: Table, page: Page) -> Grid:
         "Encoding": [row.label for row in rows],
         headline(task): [_interval(row.estimate, task) for row in rows],
         "n": [f"{len(row.values)} ({len(row.failed)} failed)" if row.failed else str(len(row.values)) for row in rows],
-        f"Δ to {table.reference}{' (points)' * is_share(task)}": [
+        f"Δ to {table.reference}{' (points)' * task.is_share}": [
             _interval(row.difference, task, sign="+") for row in rows
         ],
         "Verdict": _verdicts(table, page),
@@ -182,7 +182,7 @@ def contrasts(table: Table, page: Page) -> Grid:
         return {}
     return {
         "Contrast": [f"{contrast.first} - {contrast.second}" for contrast in found],
-        f"Δ{' (points)' * is_share(task)}": [_interval(contrast.difference, task, sign="+") for contrast in found],
+        f"Δ{' (points)' * task.is_share}": [_interval(contrast.difference, task, sign="+") for contrast in found],
         "n": [str(contrast.difference.n) for contrast in found],
         "Verdict": [f"{contrast.verdict}{_within(contrast.equivalent, task)}" for contrast in found],
         "p": [p_text(contrast.p_adjusted) for contrast in found],
@@ -341,14 +341,9 @@ def _limits(value: Interval, digits: int) -> str:
     return f"{value.mean:.{digits}f} [{value.low:.{digits}f}, {value.high:.{digits}f}]"
 
 
-def is_share(task: Task) -> bool:
-    """Whether the headline metric is a share of 1, shown in percent."""
-    return task.metric == "accuracy"
-
-
 def headline(task: Task) -> str:
     """The headline metric with its direction."""
-    return f"{task.metric.replace('_', ' ')}{' %' if is_share(task) else ''} {_arrow(task)}"
+    return f"{task.metric.replace('_', ' ')}{' %' * task.is_share} {_arrow(task)}"
 
 
 def _arrow(task: Task) -> str:
@@ -358,7 +353,7 @@ def _arrow(task: Task) -> str:
 
 def difference_unit(task: Task) -> str:
     """What differences of the headline metric are shown in."""
-    return "points" if is_share(task) else task.metric.replace("_", " ")
+    return "points" if task.is_share else task.metric.replace("_", " ")
 
 
 def margin_text(margin: float, task: Task) -> str:
@@ -369,15 +364,14 @@ def margin_text(margin: float, task: Task) -> str:
         >>> margin_text(0.005, find_task("vit-digits")), margin_text(0.005, find_task("lm-grammar"))
         ('0.5 points', '0.005 bits per byte')
     """
-    return f"{100 * margin:g} points" if is_share(task) else f"{margin:g} {task.metric.replace('_', ' ')}"
+    return f"{100 * margin:g} points" if task.is_share else f"{margin:g} {task.metric.replace('_', ' ')}"
 
 
 def _interval(value: Estimate | None, task: Task, sign: str = "") -> str:
     """``61.23 ± 0.45``; an accuracy in percent with two digits, anything else as it is with four."""
     if value is None:
         return NOTHING
-    scale, digits = (100, 2) if is_share(task) else (1, 4)
-    return plus_minus(value, scale, digits, sign)
+    return plus_minus(value, task.scale, task.digits, sign)
 
 
 def plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str:

@@ -213,7 +213,7 @@ class Page:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds that the suite tests."""
-        return self.suite.tested if self.suite else ()
+        return self.suite.tested_seeds if self.suite else ()
 
     def of_suite(self, table: Table) -> bool:
         """Whether the suite asked for a table."""
@@ -255,7 +255,7 @@ class Page:
         known = {self._absence(c, c.label, c.seed, tried=_words(c, suite.select)) for c in (r.config for r in records)}
         for kind in kinds:
             for candidate in suite.candidates(kind):
-                for seed in suite.selecting(kind.task):
+                for seed in suite.selecting_seeds(kind.task):
                     run = self._absence(kind, kind.label, seed, tried=_words(candidate, suite.select))
                     if run not in known:
                         yield run
@@ -301,8 +301,8 @@ class Page:
     @cached_property
     def untested(self) -> list[RunConfig]:
         """The kinds of run that the suite asked for, on tasks and at settings that nothing is tested on."""
-        asked = {kind.kind for table in self.tables for kind in self._asked(table)}
-        return [kind for kind in self.planned if kind.kind not in asked]
+        asked = {kind.kind_key for table in self.tables for kind in self._asked(table)}
+        return [kind for kind in self.planned if kind.kind_key not in asked]
 
     def _where(self, table: Table) -> str:
         return where(table.config.task, self._varied(table.config))

@@ -49,6 +49,11 @@ class Difference(Estimate):
 
     p_value: float | None
 
+    @property
+    def standard_error(self) -> float | None:
+        """That its interval stands on; ``None`` for one seed."""
+        return None if self.half_width is None else self.half_width / _t_quantile(self.n - 1)
+
 
 def estimate(values: Iterable[float]) -> Estimate:
     """Mean with its 95 % Student-t interval.
@@ -179,9 +184,9 @@ def equivalence(difference: Difference, margin: float) -> float | None:
     """
     from scipy.special import stdtr
 
-    if difference.n < MIN_PAIRS or difference.half_width is None:
+    error = difference.standard_error
+    if difference.n < MIN_PAIRS or error is None:
         return None
-    error = difference.half_width / _t_quantile(difference.n - 1)
     distance = abs(difference.mean) - margin
     if error <= ROUNDING * max(1.0, abs(difference.mean)):
         return 0.0 if distance < 0 else 1.0

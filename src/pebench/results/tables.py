@@ -353,7 +353,7 @@ def build_tables(
     kinds: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}  # the same for all seeds
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
-        kind = record.protocol, config.kind
+        kind = record.protocol, config.kind_key
         if kind not in kinds:
             kinds[kind] = _group(record), config.label
         group, name = kinds[kind]
@@ -425,7 +425,7 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
         UserError: If a row has several values, and nothing here tells which was chosen.
     """
     config = records[0].config
-    if len({record.config.kind for record in records}) == 1:
+    if len({record.config.kind_key for record in records}) == 1:
         return tuple(records), []
     by_value: dict[str, list[Record]] = {}
     for record in records:

@@ -87,6 +87,21 @@ class Task:
         return next(place for place, loss in enumerate(losses) if loss <= min(losses) + ROUNDING)
 
     @property
+    def is_share(self) -> bool:
+        """Whether the headline metric is a share of 1, which people read in percent, and differences in points."""
+        return self.metric == "accuracy"
+
+    @property
+    def scale(self) -> int:
+        """What the headline metric is multiplied by where people read it."""
+        return 100 if self.is_share else 1
+
+    @property
+    def digits(self) -> int:
+        """Its digits behind the point there."""
+        return 2 if self.is_share else 4
+
+    @property
     def embedded(self) -> bool:
         """Whether it needs no download."""
         return self.source is None

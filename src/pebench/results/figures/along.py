@@ -4,7 +4,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pebench.results.figures.curves import Curve, lines
-from pebench.results.figures.style import scale
 from pebench.results.grids import headline
 from pebench.results.page import Series
 from pebench.results.stats import over_seeds
@@ -32,7 +31,7 @@ def draw(series: Series) -> Figure | None:
 
 def _curve(series: Series, label: str) -> Curve:
     """The test metric of an encoding by the place of the setting's value."""
-    times, curve = scale(series.first.task), []
+    times, curve = series.first.task.scale, []
     for place, table in enumerate(series.tables.values()):
         row = table.row(label)
         if row:

@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pebench.results.figures.curves import Curve, lines
-from pebench.results.figures.style import MUTED, scale
+from pebench.results.figures.style import MUTED
 from pebench.results.grids import factor, headline
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
@@ -35,7 +35,7 @@ def draw(table: Table) -> Figure | None:
 def _curve(row: Row, table: Table) -> Curve:
     """The test metric of the runs that finished, by size."""
     found = {size: values for label, values in row.beyond(table.task.metric).items() if (size := factor(label))}
-    sizes, times = {1.0: row.values, **found}, scale(table.task)
+    sizes, times = {1.0: row.values, **found}, table.task.scale
     return over_seeds([
         {size: times * values[seed] for size, values in sizes.items() if seed in values} for seed in row.values
     ])  # fmt: skip

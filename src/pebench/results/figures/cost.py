@@ -4,7 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks
 from pebench.results.grids import headline
 from pebench.results.tables import Row, Table
 
@@ -35,7 +35,7 @@ def draw(table: Table) -> Figure | None:
     for axes, name in zip(panels, shown, strict=True):
         for row in rows:
             if row.estimate and costs[row.label][name] is not None:
-                half, factor = row.estimate.half_width or 0.0, scale(table.task)
+                half, factor = row.estimate.half_width or 0.0, table.task.scale
                 _point(axes, costs[row.label][name], factor * row.estimate.mean, factor * half, found[row.label])
         axes.grid()
         axes.set_xlabel(names[name])

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks, scale
+from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks
 from pebench.results.grids import headline
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
@@ -105,7 +105,7 @@ def _curve(row: Row, table: Table) -> Curve:
     """The validation metric of the runs that finished, by step."""
     name = f"val/{table.task.metric}"
     return over_seeds([
-        {point["step"]: scale(table.task) * point[name] for point in record.curve if name in point}
+        {point["step"]: table.task.scale * point[name] for point in record.curve if name in point}
         for record in row.finished
     ])  # fmt: skip
 

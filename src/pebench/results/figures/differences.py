@@ -5,7 +5,7 @@ import math
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pebench.results.figures.style import INK, PAPER, by_row, marks, scale
+from pebench.results.figures.style import INK, PAPER, by_row, marks
 from pebench.results.grids import difference_unit, fewer
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
@@ -24,7 +24,7 @@ def draw(table: Table) -> Figure | None:
     """
     if not any(row.difference for row in table.rows):
         return None
-    factor, found = scale(table.task), marks(row.label for row in table.rows)
+    factor, found = table.task.scale, marks(row.label for row in table.rows)
     better = -1 if table.task.higher_is_better else 1
     rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row, table))
     figure, axes, places = by_row([_name(row, table) for row in rows])

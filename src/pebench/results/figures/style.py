@@ -16,9 +16,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from pebench.results.grids import is_share
-from pebench.tasks import Task
-
 WIDTH = 3.3
 """Inches: a column of a two-column page."""
 
@@ -142,11 +139,6 @@ def styled() -> Iterator[None]:
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(RC)
         yield
-
-
-def scale(task: Task) -> int:
-    """What a task's headline metric is multiplied by where people read it."""
-    return 100 if is_share(task) else 1
 
 
 def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
