@@ -362,6 +362,21 @@ def test_the_commit_is_that_of_the_code_that_ran(tmp_path: Path, monkeypatch: py
     assert record.environment["commit"] == "before"
 
 
+@pytest.mark.skipif(environment.commit() is None, reason="needs a checkout")
+def test_code_that_no_commit_has_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def git(root: Path, what: str, *words: str) -> str:
+        asked.append((what, *words))
+        return "abc" if what == "rev-parse" else "?? src/pebench/encodings/mine.py"
+
+    monkeypatch.setattr("pebench.environment._git", git)
+    environment.commit.cache_clear()
+    assert environment.commit() == f"abc+changes-{environment.code()[:10]}"
+    environment.commit.cache_clear()
+    assert not any("--untracked-files=no" in words for words in asked)
+
+
 def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / smoke().directory
     folder.mkdir(parents=True)

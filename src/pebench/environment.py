@@ -30,16 +30,16 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of pebench's own checkout, with ``+changes`` if files differ; None outside a checkout."""
+    """The commit of pebench's own checkout; where its code is another, that code's digest too. None outside one."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
     try:
         head = _git(root, "rev-parse", "--short=10", "HEAD")
-        changes = _git(root, "status", "--porcelain", "--untracked-files=no", "--", "src")
+        changes = _git(root, "status", "--porcelain", "--", "src")  # new files too: one file adds an encoding
     except (OSError, subprocess.CalledProcessError):
         return None
-    return head + ("+changes" if changes else "")
+    return head + (f"+changes-{code()[:10]}" if changes else "")
 
 
 @functools.cache
