@@ -44,7 +44,7 @@ MARGIN_MIN = 5
 """What a job may take longer than its run, in minutes."""
 
 QUEUE_S = 6.0
-"""How often SLURM is asked which jobs there are, in seconds."""
+"""How often SLURM is asked which jobs there are, and the disk for records of those that run, in seconds."""
 
 SETTLE_S = 5.0
 """How long a record may take to be seen from here after its job has left the queue, in seconds."""
@@ -63,7 +63,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
     backlog, jobs, chunk, asked = Backlog(plan, options, display), list[_Job](), CHUNK, -math.inf
     try:
         while backlog or jobs:
-            if time.monotonic() - asked > QUEUE_S:
+            if looks := time.monotonic() - asked > QUEUE_S:
                 asked = time.monotonic()
                 try:
                     jobs += _submit(executor, backlog, options, min(chunk, _room(resources.jobs, len(jobs))))
@@ -78,7 +78,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
                 if (queue := _queue()) is not None:
                     for job in jobs:
                         job.look(queue)
-            for job in [job for job in jobs if job.over or (not job.pending and backlog.record(job.config))]:
+            for job in [job for job in jobs if job.over or (looks and not job.pending and backlog.record(job.config))]:
                 jobs.remove(job)
                 backlog.ended(job.config, job.loss())
             late = backlog.watch(job.config for job in jobs if not job.pending)
