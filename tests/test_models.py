@@ -97,6 +97,15 @@ def test_attention_is_the_weighted_mean_of_values(monkeypatch, kernel, mask, cau
     torch.testing.assert_close(attend(q, k, v, mask, causal, 0.7), expected, atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
+@pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))
+def test_values_may_be_narrower_than_queries(monkeypatch, kernel, mask, causal):
+    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: kernel)
+    q, k, v = heads()
+    output = attend(q, k, v[..., :3], mask, causal, 0.7)
+    torch.testing.assert_close(output, one_by_one(q, k, v[..., :3], mask, causal, 0.7), atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))
 def test_16_bit_attention_is_near_the_exact_one(mask, causal):
     expected = one_by_one(*heads(), mask, causal, 0.5)

@@ -31,17 +31,19 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
     Args:
         q: (B, H, L, K).
         k: (B, H, L, K).
-        v: (B, H, L, K).
+        v: (B, H, L, V), V at most K.
         mask: Added to the scaled logits, broadcastable to (B, H, L, L). It holds the causal mask already.
         causal: Mask the future; only where `mask` is None.
         scale: What q·k is multiplied by.
 
     Returns:
-        (B, H, L, K).
+        (B, H, L, V).
     """
     if attention_kernel(q, mask) == "sdpa":
-        mask = None if mask is None else mask.to(q.dtype)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
+        mask, width = None if mask is None else mask.to(q.dtype), v.shape[-1]
+        if q.device.type == "cpu" and width < q.shape[-1]:  # its fused kernel takes heads of one width alone
+            v = F.pad(v, (0, q.shape[-1] - width))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)[..., :width]
     logits = (q @ k.transpose(-2, -1)).float() * scale
     if causal:
         mask = causal_mask(q.shape[-2], q.device)
