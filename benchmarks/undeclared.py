@@ -199,6 +199,14 @@ def sentiment() -> list[Comparison]:
             Comparison("text-imdb", of("concat-proj", "fusion"), of(other, "fusion"), "shuffled")
             for other in ("add-proj", "add")
         ),
+        *(
+            Comparison("text-imdb", of(first, "fusion-learned"), of(second, "fusion-learned"), "shuffled")
+            for first, second in (
+                ("concat-proj (table=learned)", "learned"),
+                ("concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
+                (QUIETER_TABLE, "learned (ratio=0.3)"),
+            )
+        ),
         Comparison("text-sst2", of("concat", equal), of("concat")),
         Comparison("text-sst2", of("concat-qk", equal), of("concat", equal), "shuffled"),
         Comparison(
