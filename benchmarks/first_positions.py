@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import torch
 from tabulate import tabulate
@@ -43,7 +42,7 @@ def measure(
     return {str(start): position_shares(copy.deepcopy(trained).float(), data, stop, start) for start in STARTS}
 
 
-def again(config: RunConfig, measure: Callable[..., dict[str, Any]] = measure) -> Record:
+def again(config: RunConfig, measure: runner.Measure = measure) -> Record:
     """One run, trained anew, whose record holds as its shares what `measure` finds: shares by start."""
     with tempfile.TemporaryDirectory() as out:
         return runner.run(config, Options(Path(out), device="cpu", threads=1), measure=measure)

@@ -196,15 +196,13 @@ def sentiment() -> list[Comparison]:
     return [
         Comparison("text-imdb", of("rope", *every), of("add", *every)),
         *(
-            Comparison("text-imdb", of("concat-proj", "fusion"), of(other, "fusion"), "shuffled")
-            for other in ("add-proj", "add")
-        ),
-        *(
-            Comparison("text-imdb", of(first, "fusion-learned"), of(second, "fusion-learned"), "shuffled")
-            for first, second in (
-                ("concat-proj (table=learned)", "learned"),
-                ("concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
-                (QUIETER_TABLE, "learned (ratio=0.3)"),
+            Comparison("text-imdb", of(first, page), of(second, page), "shuffled")
+            for page, first, second in (
+                ("fusion", "concat-proj", "add-proj"),
+                ("fusion", "concat-proj", "add"),
+                ("fusion-learned", "concat-proj (table=learned)", "learned"),
+                ("fusion-learned", "concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
+                ("fusion-learned", QUIETER_TABLE, "learned (ratio=0.3)"),
             )
         ),
         Comparison("text-sst2", of("concat", equal), of("concat")),

@@ -159,7 +159,8 @@ def test_the_environment_is_described(record: Record) -> None:
     assert environment["versions"]["pebench"] == __version__
     assert environment["device"].startswith("cpu: ")
     assert (environment["threads"], environment["precision"], environment["attention"]) == (1, "32-true", "sdpa")
-    assert environment["commit"] is None or re.fullmatch(r"[0-9a-f]{10,}(\+changes)?", environment["commit"])
+    commit = environment["commit"]
+    assert commit is None or re.fullmatch(r"[0-9a-f]{10,}(\+changes-[0-9a-f]{10})?", commit)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", record.started)
 
 

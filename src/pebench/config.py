@@ -190,9 +190,8 @@ class RunConfig:
         """The same kind of run with another seed; quick, as a plan may have very many."""
         check_seed(seed)
         other = object.__new__(RunConfig)
-        other.__dict__.update(
-            vars(self), seed=seed, kind_key=self.kind_key
-        )  # what is checked and hashed is not done again
+        # what is checked and hashed is not done again
+        other.__dict__.update(vars(self), seed=seed, kind_key=self.kind_key)
         other.__dict__.pop("key", None)
         return other
 

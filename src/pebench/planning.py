@@ -40,8 +40,12 @@ class Plan:
 
     def selecting(self) -> list[RunConfig]:
         """The runs that choose settings by validation; they come first."""
-        seeds = {kind.task: self.suite.selecting_seeds(kind.task) for kind in self.kinds}
-        runs = ((s, c) for kind in self.kinds for c in self.candidates(kind) for s in seeds[kind.task])
+        runs = (
+            (seed, config)
+            for kind in self.kinds
+            for config in self.candidates(kind)
+            for seed in self.suite.selecting_seeds(kind.task)
+        )
         return _unique(config.with_seed(seed) for seed, config in sorted(runs, key=itemgetter(0)))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:

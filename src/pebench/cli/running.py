@@ -358,12 +358,12 @@ def finish(
 
 def list_states(runs: Sequence[RunConfig], found: Sequence[str]) -> None:
     """Print each run and its state; of many runs how many of a folder are in which state."""
-    lines = [f"  {state:7} {config.directory}" for config, state in zip(runs, found, strict=True)]
-    if len(lines) > LISTED:
-        stages = [f", {config.stage}" if config.stage == "select" else "" for config in runs]
-        groups = Counter(line.rpartition("/")[0] + stage for line, stage in zip(lines, stages, strict=True))
-        lines = [f"{group}: {counted(number, 'run')}" for group, number in groups.items()]
-    sys.stdout.writelines(f"{line}\n" for line in lines)
+    lines = [(state, config.directory) for config, state in zip(runs, found, strict=True)]
+    if len(runs) > LISTED:
+        folders = [config.directory.rpartition("/")[0] + ", select" * (config.stage == "select") for config in runs]
+        groups = Counter(zip(found, folders, strict=True))
+        lines = [(state, f"{folder}: {counted(number, 'run')}") for (state, folder), number in groups.items()]
+    sys.stdout.writelines(f"  {state:7} {what}\n" for state, what in lines)
 
 
 def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:

@@ -40,10 +40,11 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
         (B, H, L, V).
     """
     if attention_kernel(q, mask) == "sdpa":
-        mask, width = None if mask is None else mask.to(q.dtype), v.shape[-1]
-        if q.device.type == "cpu" and width < q.shape[-1]:  # its fused kernel takes heads of one width alone
-            v = F.pad(v, (0, q.shape[-1] - width))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)[..., :width]
+        missing = q.shape[-1] - v.shape[-1]
+        if missing and q.device.type == "cpu":  # its fused kernel takes heads of one width alone
+            return attend(q, k, F.pad(v, (0, missing)), mask, causal, scale)[..., :-missing]
+        mask = None if mask is None else mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
     logits = (q @ k.transpose(-2, -1)).float() * scale
     if causal:
         mask = causal_mask(q.shape[-2], q.device)

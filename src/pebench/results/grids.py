@@ -364,7 +364,7 @@ def margin_text(margin: float, task: Task) -> str:
         >>> margin_text(0.005, find_task("vit-digits")), margin_text(0.005, find_task("lm-grammar"))
         ('0.5 points', '0.005 bits per byte')
     """
-    return f"{100 * margin:g} points" if task.is_share else f"{margin:g} {task.metric.replace('_', ' ')}"
+    return f"{task.scale * margin:g} {difference_unit(task)}"
 
 
 def _interval(value: Estimate | None, task: Task, sign: str = "") -> str:
