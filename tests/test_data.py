@@ -992,7 +992,7 @@ def test_what_the_user_says_of_the_hub_is_left_as_it_is(told, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("value", "forbidden"), [("1", True), ("TRUE", True), ("yes", True), ("0", False), ("", False)]
+    ("value", "forbidden"), [("1", True), ("TRUE", True), ("yes", True), ("on", True), ("0", False), ("", False)]
 )
 def test_offline_is_said_in_the_usual_words(value, forbidden, monkeypatch):
     monkeypatch.setenv("PEBENCH_OFFLINE", value)

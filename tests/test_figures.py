@@ -122,6 +122,20 @@ def test_many_curves_have_a_panel_each() -> None:
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == sorted(names)
 
 
+def test_what_all_curves_span_goes_from_left_to_right_whatever_the_first_one_lacks() -> None:
+    whole = record("add", 0, 0.5)
+    late = replace(
+        whole, curve=[{"step": 10, "val/accuracy": 0.1}, *({"step": s, "val/accuracy": 0.3} for s in (20, 30))]
+    )
+    lacking = replace(late, curve=[late.curve[0], late.curve[2]])
+    others = style.ENCODINGS[: curves.TOGETHER + 1]
+    runs = [lacking, *(replace(late, config=record(name, 0, 0.5).config) for name in others if name != "add")]
+    axes = drawn(curves.draw(build_tables(runs)[0])).axes[0]
+    (span,) = axes.collections[0].get_paths()
+    upper = span.vertices[: len(span.vertices) // 2, 0]
+    assert list(upper) == sorted(upper)
+
+
 def test_differences_are_those_of_the_table_best_first() -> None:
     rows = table(add=[0.5, 0.51, 0.52], rope=[0.6, 0.612, 0.624], none=[0.4, 0.55, 0.52], alibi=[None] * 3)
     (axes,) = drawn(differences.draw(rows)).axes

@@ -103,6 +103,10 @@ def test_noise_excuses_a_small_difference_of_topics_but_no_large_one():
     assert outcomes(records) == [("Topics:", False)]  # 3 points
 
 
+def test_a_single_seed_says_nothing_of_topics():
+    assert outcomes(rows("text-agnews", {"add": 0.6, "rope": 0.7}, seeds=1)) == []
+
+
 def projections(gap: float, *, at_small: float) -> list[tuple[str, bool]]:
     encodings = [
         (name, {"ratio": ratio} if ratio != 1 else {}) for name in ("add", "concat-proj") for ratio in (1, 0.1)

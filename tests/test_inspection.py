@@ -608,7 +608,7 @@ def test_every_run_is_counted_in_its_state(tmp_path: Path, ask: Ask) -> None:
 
 def test_what_is_planned_and_not_begun_is_to_do(tmp_path: Path, ask: Ask) -> None:
     plan = [configure(task, "add", seed, "smoke") for task in ("vit-digits", "lm-grammar") for seed in (0, 1)]
-    note_plan(plan, tmp_path, "pebench run")
+    note_plan(plan, tmp_path)
     answer = ask("status", tmp_path)
     assert (answer.code, answer.lines[0]) == (0, f"{tmp_path}: 4 runs: 0 done, 4 to do")
     write_record(Record(plan[0], metrics={"test/accuracy": 0.5}), tmp_path)
@@ -619,7 +619,7 @@ def test_what_is_planned_and_not_begun_is_to_do(tmp_path: Path, ask: Ask) -> Non
 
 def test_runs_that_nobody_planned_here_are_counted_too(tmp_path: Path, ask: Ask) -> None:
     planned, other = configure("vit-digits", "add", 0, "smoke"), selecting(1e-3, 0.5)
-    note_plan([planned], tmp_path, "pebench run")
+    note_plan([planned], tmp_path)
     write([other], tmp_path)
     assert ask("status", tmp_path).lines[0] == f"{tmp_path}: 2 runs: 1 done, 1 to do"
 
@@ -708,7 +708,7 @@ def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path, ask: Ask) -> N
 
 def test_looking_changes_nothing(tmp_path: Path, ask: Ask) -> None:
     records = [*runs("add", {0: 0.5, 1: None}), selecting(1e-3, 0.5)]
-    note_plan([record.config for record in records], write(records, tmp_path / "runs"), "pebench run")
+    note_plan([record.config for record in records], write(records, tmp_path / "runs"))
     leave_lease(begun(run("rope", 0).config, tmp_path / "runs"))
     before = files(tmp_path)
     out, key = tmp_path / "runs", records[0].config.key

@@ -99,11 +99,13 @@ def test_attention_is_the_weighted_mean_of_values(monkeypatch, kernel, mask, cau
 
 @pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
 @pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))
-def test_values_may_be_narrower_than_queries(monkeypatch, kernel, mask, causal):
+@pytest.mark.parametrize("narrow", ["values", "queries"])
+def test_values_may_be_narrower_than_queries_or_wider(monkeypatch, kernel, mask, causal, narrow):
     monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: kernel)
     q, k, v = heads()
-    output = attend(q, k, v[..., :3], mask, causal, 0.7)
-    torch.testing.assert_close(output, one_by_one(q, k, v[..., :3], mask, causal, 0.7), atol=1e-5, rtol=0)
+    q, k, v = (q, k, v[..., :3]) if narrow == "values" else (q[..., :3], k[..., :3], v)
+    output = attend(q, k, v, mask, causal, 0.7)
+    torch.testing.assert_close(output, one_by_one(q, k, v, mask, causal, 0.7), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))

@@ -682,16 +682,15 @@ def test_the_bytes_of_a_run_are_those_of_all_its_files(tmp_path: Path) -> None:
 def test_a_noted_plan_reads_back(tmp_path: Path) -> None:
     plan = plan_of(select={RATE: [1e-3]})
     out = tmp_path / "not" / "yet"
-    note_plan(plan.selecting(), out, "pebench run --task vit-digits")
+    note_plan(plan.selecting(), out)
     assert planned(out) == [config.directory for config in plan.selecting()]
-    (path,) = (out / PLANS).iterdir()  # nothing temporary stays
-    assert json.loads(path.read_text())["command"] == "pebench run --task vit-digits"
+    assert len([*(out / PLANS).iterdir()]) == 1  # nothing temporary stays
 
 
 def test_plans_add_up_and_each_run_counts_once(tmp_path: Path) -> None:
     few, many = (plan_of(seeds=seeds).testing({}) for seeds in (1, 2))
     for time, plan in enumerate((few, many, few)):
-        note_plan(plan, tmp_path, "pebench run")
+        note_plan(plan, tmp_path)
         for path in (tmp_path / PLANS).iterdir():
             os.utime(path, (time, time))
     assert len([*(tmp_path / PLANS).iterdir()]) == 2
@@ -701,7 +700,7 @@ def test_plans_add_up_and_each_run_counts_once(tmp_path: Path) -> None:
 def test_earlier_plans_come_first(tmp_path: Path) -> None:
     plans = [plan_of(seeds=[seed]).testing({}) for seed in range(4)]
     for plan in plans:
-        note_plan(plan, tmp_path, "pebench run")
+        note_plan(plan, tmp_path)
     for path in (tmp_path / PLANS).iterdir():
         (age,) = [i for i, plan in enumerate(plans) if plan[0].directory in path.read_text()]
         os.utime(path, (1000 - age, 1000 - age))
@@ -715,7 +714,7 @@ def test_nothing_is_planned_where_nothing_was_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff\xfe", b"hello"])
 def test_a_damaged_plan_is_ignored(content: bytes, tmp_path: Path) -> None:
     plan = plan_of().testing({})
-    note_plan(plan, tmp_path, "pebench run")
+    note_plan(plan, tmp_path)
     (tmp_path / PLANS / "0123456789ab.json").write_bytes(content)
     assert planned(tmp_path) == [config.directory for config in plan]
 

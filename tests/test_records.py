@@ -139,7 +139,7 @@ def test_a_record_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
     [
         lambda folder: write_record(RECORD, folder),
         lambda folder: write_jsonl([RECORD], folder / "all.jsonl"),
-        lambda folder: note_plan([CONFIG], folder, "pebench run"),
+        lambda folder: note_plan([CONFIG], folder),
     ],
     ids=["record", "collection", "plan"],
 )
@@ -217,6 +217,12 @@ def test_a_runs_own_record_wins_over_an_older_collection_beside_it(name: str, tm
     write_jsonl([replace(RECORD, status="failed")], tmp_path / name)
     write_record(RECORD, tmp_path)
     assert read_records(tmp_path) == [RECORD]
+
+
+def test_no_file_is_written_that_would_not_be_found_again(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ends in .jsonl.*all.json'"):
+        write_jsonl([RECORD], tmp_path / "all.json")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_blank_lines_of_a_jsonl_file_are_skipped(tmp_path: Path) -> None:

@@ -109,6 +109,11 @@ def test_a_suite_cites_pebench_its_data_and_its_encodings(name):
         )
 
 
+def test_no_model_is_built_to_say_what_a_matched_suite_cites(monkeypatch):
+    monkeypatch.setattr("pebench.suites.matched", None)
+    assert keys_of("fusion-parameters") >= keys_of("concat-qk")
+
+
 def test_texts_do_not_cite_works_on_images(capsys):
     assert keys_of("rope") - keys_of("rope", images=False) == {"heo2024rotary"}
     assert keys_of("stack(first='add', second='rope')", images=False) >= {"heo2024rotary"}  # it names no other

@@ -18,7 +18,7 @@ from pebench.records import Record, read_records, write_jsonl
 from pebench.results.export import to_csv, to_json
 from pebench.results.latex import latex
 from pebench.results.page import Page
-from pebench.results.report import markdown
+from pebench.results.report import markdown, overview
 from pebench.results.terminal import terminal
 from pebench.tasks import TASKS, Budget, Task
 
@@ -284,6 +284,13 @@ def test_the_overview_has_a_column_for_every_task_of_a_tier() -> None:
 def test_the_overview_leaves_out_what_differs_from_the_tier() -> None:
     changed = run("add", 0, 0.6, train=TrainConfig(max_steps=7))
     assert "Overview" not in render([changed, run("add", 0, 1.5, task="lm-rhymes")])
+
+
+def test_tables_that_compare_with_no_other_are_in_the_overviews_too() -> None:
+    records = [run("add", 0, 0.6), run("add", 0, 1.5, task="lm-rhymes")]
+    alone = run("add", 0, 0.125, task="vit-shapes", train=TrainConfig(max_steps=7))
+    assert "12.50" in overview(Page.of([*records, alone]))
+    assert "12.50" not in overview(Page.of(records))
 
 
 def test_costs_are_of_runs_that_finished() -> None:

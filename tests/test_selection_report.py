@@ -594,6 +594,13 @@ def test_a_page_without_absences_tells_of_selecting_runs_that_diverged() -> None
     assert f"None: every run finished, but for 2 runs that selected and diverged ({finished})." in markdown(records)
 
 
+def test_a_failed_run_that_is_left_out_did_not_select() -> None:
+    today = tuned(encodings=["add"])
+    older = replace(no_selecting(today)[0], status="failed", error={"kind": "killed", "reason": "no memory", "log": ""})
+    left_out = replace(older, config=override(older.config, {RATE: 1e-1}))
+    assert f"None: every run finished ({len(today)})." in markdown([left_out, *today])
+
+
 def test_equal_scores_are_told() -> None:
     def level(config: RunConfig) -> float | None:
         return 0.5 if config.encoding == "rope" else loss(config)

@@ -25,7 +25,8 @@ from pebench.bands import FOLDER, write_bands
 from pebench.cli import main
 from pebench.data import datamodule_of
 from pebench.effects import effects
-from pebench.events import FAILED
+from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.events import FAILED, _picture
 from pebench.records import Record, read_records
 from pebench.results.figures.encoding import draw
 from pebench.runner import build, clear
@@ -202,6 +203,11 @@ def test_an_encoding_has_one_picture_and_one_for_each_seed_if_it_is_learnt(serve
         (picture,) = server.get("plugin/images/images", run=run, tag="encoding", sample=0)
         assert picture["step"] == records[run].metrics["best_step"]
         assert len(server.pixels(picture["query"]).getcolors(1 << 20)) > 50  # a blank one has a single colour
+
+
+def test_an_encoding_of_16_bit_is_drawn_too():
+    spec = EncodingSpec(d_model=16, num_heads=2, num_layers=1, extent=(4,), causal=False)
+    assert _picture(build_encoding("concat-proj", spec).bfloat16(), "concat-proj", "").shape[-1] == 3
 
 
 def test_an_encoding_of_texts_is_drawn_with_its_similarity_by_distance(tmp_path):

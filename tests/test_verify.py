@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pebench.cli import main
+from pebench.cli.verifying import read_options
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, BrokenError, Subject, check
 from pebench.conformance.card import acts_on, attention, card
 from pebench.encodings.base import PositionalEncoding
@@ -118,6 +119,11 @@ def test_mistakes_are_told_in_a_line(mine, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_a_setting_goes_before_an_encodings_own_option_even_by_its_default():
+    assert read_options("add(ratio=2)", ["ratio=1.0"]) == ("add", {})
+    assert read_options("add(ratio=2)", ["d_p=8"]) == ("add", {"ratio": 2.0, "d_p": 8})
 
 
 def test_a_broken_property_says_what_where_and_how():

@@ -13,7 +13,6 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.plugins import TorchCheckpointIO
-from torch import Tensor
 
 from pebench import environment
 from pebench.errors import DivergedError, InterruptedRunError
@@ -189,9 +188,9 @@ class FiniteLoss(Callback):
         Raises:
             DivergedError: If it is not finite.
         """
-        loss = outputs["loss"] if isinstance(outputs, Mapping) else outputs
-        if trainer.global_step % self.EVERY or not isinstance(loss, Tensor):
+        if trainer.global_step % self.EVERY:
             return
+        loss = outputs["loss"]
         if not trainer.strategy.reduce_boolean_decision(bool(loss.isfinite())):
             raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
 
@@ -252,15 +251,12 @@ class Resumable(Checkpoint):
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop if asked."""
-        self._check(trainer)
-
-    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Stop if asked."""
-        self._check(trainer)
-
-    def _check(self, trainer: Trainer) -> None:
         if trainer.world_size == 1 and self.stop():  # several processes have unequal numbers of batches here
             raise InterruptedRunError("stopped while evaluating")
+
+    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Likewise."""
+        self.on_validation_batch_end(trainer)
 
     def _asked(self, trainer: Trainer) -> bool:
         """Whether any of the processes of the run was asked to stop."""

@@ -235,7 +235,7 @@ def _definition(module: str, cls: str, before: float = math.inf) -> tuple[str, a
     path = find_source(module)
     if path is None:
         raise UnreadableError
-    for node in reversed([node for node in _parsed(path) if node.lineno < before]):
+    for node in reversed([node for node in parsed(path) if node.lineno < before]):
         if isinstance(node, ast.ClassDef) and node.name == cls:
             return module, node
         if isinstance(node, ast.ImportFrom):
@@ -255,7 +255,8 @@ def _resolve(module: str, package: str) -> str:
 
 
 @functools.cache
-def _parsed(path: Path) -> list[ast.stmt]:
+def parsed(path: Path) -> list[ast.stmt]:
+    """The statements of a source file."""
     try:
         return ast.parse(path.read_text(encoding="utf-8")).body
     except (OSError, ValueError, SyntaxError) as error:  # importing it will say what is wrong

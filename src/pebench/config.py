@@ -213,7 +213,7 @@ class Options:
     Args:
         out: Output folder.
         data_dir: Local folder that stands in for downloads.
-        device: A Lightning accelerator: ``auto``, ``cpu``, ``cuda``, ``mps``.
+        device: A Lightning accelerator: ``cpu``, ``cuda``, or ``auto`` of these.
         threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
         time_limit_s: Wall-clock time after which a run is ended and counted as failed, in seconds.
         devices: Devices (or processes, on CPUs) of one run, which share its batches by Lightning's DDP.

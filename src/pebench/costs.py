@@ -43,7 +43,7 @@ class Cost:
 
     def of(self, regime: str) -> int:
         """What a regime makes equal: ``parameters`` or ``FLOPs``."""
-        return {"parameters": self.parameters, "FLOPs": self.flops}[regime]
+        return self.parameters if regime == "parameters" else self.flops
 
 
 def cost(config: RunConfig) -> Cost:

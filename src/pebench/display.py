@@ -100,8 +100,7 @@ class Display:
             outcome = f"FAILED: {record.reason}"
         took = duration_text(record.duration_s or 0)
         self.note(f"[{self.done}/{self.total}] {self._name(config)}: {outcome} in {took}{self._left()}")
-        if self.console.is_terminal:
-            self._update_overall()
+        self._update_overall()
 
     def _update_overall(self) -> None:
         if self.overall is not None:

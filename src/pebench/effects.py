@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pebench.encodings.base import PositionalEncoding, grid_positions
+from pebench.encodings.base import PositionalEncoding, grid_positions, name_of
 from pebench.errors import UserError
 from pebench.layers import initialise
 
@@ -91,8 +91,7 @@ def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effec
             _redraw(encoding, seed)
             found = list(_effects(encoding, True))
     if not found:
-        name = getattr(encoding, "name", type(encoding).__name__)
-        raise UserError(f"encoding {name!r} tells nothing of position: there is nothing to draw.")
+        raise UserError(f"encoding {name_of(encoding)!r} tells nothing of position: there is nothing to draw.")
     return found
 
 

@@ -165,6 +165,6 @@ def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:
 
     from pebench.results.figures.encoding import draw
 
-    canvas = FigureCanvasAgg(draw(effects(encoding.cpu()), name, note))
+    canvas = FigureCanvasAgg(draw(effects(encoding.cpu().float()), name, note))
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[..., :3]

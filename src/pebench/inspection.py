@@ -155,9 +155,12 @@ def _telling(records: Iterable[Record]) -> set[str]:
     for record in records:
         config = record.config
         groups.setdefault((config.task, config.label, config.stage, config.seed), []).append(_facts(record))
-    names = {(name, i) for i, group in enumerate(groups.values()) for facts in group for name in facts}
-    alike = list(groups.values())
-    return {name for name, i in names if len({json.dumps(facts.get(name)) for facts in alike[i]}) > 1}
+    return {
+        name
+        for group in groups.values()
+        for name in set().union(*group)
+        if len({json.dumps(facts.get(name)) for facts in group}) > 1
+    }
 
 
 def _by_encoding(records: Iterable[Record], telling: Sequence[str]) -> dict[tuple[str, str, str], dict[int, float]]:

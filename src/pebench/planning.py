@@ -103,15 +103,13 @@ def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
 
 def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
     """Of each run: ``done``, ``failed``, ``running`` (by a process that lives) or ``to do``. Reads no record."""
-    folders: dict[tuple[str, str], set[str]] = {}
+    folders: dict[str, set[str]] = {}
     found = []
     for config in plan:
-        kind = config.task, config.encoding
-        if kind not in folders:
-            parent = (out / config.directory).parent
-            folders[kind] = set(os.listdir(parent)) if parent.is_dir() else set()
-        known = folders[kind] and config.directory.rpartition("/")[2] in folders[kind]
-        found.append(folder_state(out / config.directory) if known else "to do")
+        parent, _, name = config.directory.rpartition("/")
+        if parent not in folders:
+            folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
+        found.append(folder_state(out / config.directory) if name in folders[parent] else "to do")
     return found
 
 
@@ -193,19 +191,18 @@ def _like(config: RunConfig) -> tuple[Any, ...]:
     return config.task, replace(config.model, d_ff=None), config.data, config.train.batch_size
 
 
-def note_plan(plan: Sequence[RunConfig], out: Path, command: str) -> None:
+def note_plan(plan: Sequence[RunConfig], out: Path) -> None:
     """Leave word of what is planned, for `pebench status`.
 
     Args:
         plan: The runs.
         out: Output folder.
-        command: What was asked.
     """
     folder = out / PLANS
     runs = [config.directory for config in plan]
     name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
     with replacing(folder / f"{name}.json") as file:
-        file.write(f"{json.dumps({'command': command, 'runs': runs})}\n".encode())
+        file.write(f"{json.dumps({'runs': runs})}\n".encode())
 
 
 def planned(out: Path) -> list[str]:

@@ -303,12 +303,14 @@ def write_jsonl(records: list[Record], path: Path) -> None:
     """Write records to one file, a line each, as results are published.
 
     Raises:
-        UserError: If its folder does not exist, or it is one.
+        UserError: If its folder does not exist, it is one, or its name does not end in ``.jsonl``.
     """
     if path.is_dir():
         raise UserError(f"expected a file to write records to, but {str(path)!r} is a folder.")
     if not path.parent.is_dir():
         raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
+    if path.suffix != ".jsonl":
+        raise UserError(f"expected a file that ends in .jsonl, by which records are found again, got {str(path)!r}.")
     kinds: dict[str, dict[str, Any]] = {}  # configurations are the same for very many seeds
     with replacing(path) as file, no_search_for_garbage():
         for record in records:

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
     if name in TASKS:
         return set(TASKS[name].cite)
     if name in suite_files() or name.endswith(".py"):
-        kinds = load_suite(name).kinds()
+        kinds = replace(load_suite(name), regime="width").kinds()  # without counting costs
         tasks = {config.task for config in kinds}
         used = [(config.encoding, config.encoding_args) for config in kinds]
         ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}

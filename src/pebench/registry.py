@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pebench import plugins
-from pebench.cards import EncodingCard, card_of, find_source, read_card
+from pebench.cards import EncodingCard, card_of, find_source, parsed, read_card
 from pebench.config import RunConfig
 from pebench.errors import UNREADABLE, UserError, unknown_name
 from pebench.plugins import Plugin
@@ -94,7 +94,7 @@ def encoding_cards() -> dict[str, EncodingCard]:
     """Every encoding of this package by name, in alphabetical order."""
     found = {}
     for path in sorted((Path(__file__).parent / "encodings").glob("[a-z]*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in parsed(path):
             if isinstance(node, ast.ClassDef) and (name := _registered_name(node)):
                 found[name] = read_card(name, f"pebench.encodings.{path.stem}", node.name)
     return dict(sorted(found.items()))
@@ -278,6 +278,12 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
         >>> parse_encoding("rope(theta=500)")
         ('rope', {'theta': 500.0})
     """
+    name, options = read_encoding(text)
+    return name, normal_options(name, options)
+
+
+def read_encoding(text: str) -> tuple[str, dict[str, Any]]:
+    """What `parse_encoding` returns, but options as they are given, those that have their defaults too."""
     name, bracket, rest = text.partition("(")
     name = name.rstrip()
     if not bracket:
@@ -303,7 +309,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
             "expected an encoding as in rope, rope(theta=500.0) or concat(table=learned), values as Python writes them "
             f"(5, True, 'learned', None), got {text!r}."
         ) from None
-    return name, normal_options(name, options)
+    return name, options
 
 
 def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

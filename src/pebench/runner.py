@@ -259,9 +259,11 @@ def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbac
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message in NOT_NEWS:
         warnings.filterwarnings("ignore", message)
-    train = config.train
+    train, device = config.train, options.device
+    if device == "auto":  # never a Mac's GPU, which lacks the 64-bit numbers in which encodings work out angles
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     return lightning.Trainer(
-        accelerator="gpu" if options.device == "cuda" else options.device,
+        accelerator=device,
         devices=options.devices,
         strategy="ddp" if options.devices > 1 else "auto",
         precision=train.precision,  # type: ignore[arg-type]

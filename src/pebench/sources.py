@@ -96,7 +96,7 @@ def files_folder(data_dir: Path | None) -> Path:
 def offline() -> bool:
     """Whether the user has forbidden the network: ``--offline``, ``PEBENCH_OFFLINE`` or ``HF_HUB_OFFLINE``."""
     names = ("PEBENCH_OFFLINE", "HF_HUB_OFFLINE")
-    return any(os.environ.get(name, "").lower() in ("1", "true", "yes") for name in names)
+    return any(os.environ.get(name, "").lower() in ("1", "on", "true", "yes") for name in names)
 
 
 def reachable(url: str) -> bool:

@@ -20,7 +20,7 @@ from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTIO
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.plugins import add_paths
-from pebench.registry import encoding_card, parse_encoding
+from pebench.registry import encoding_card, read_encoding
 from pebench.settings import override, python_value
 from pebench.tasks import TASKS, configure, find_task
 
@@ -361,7 +361,7 @@ def _combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def _parts(encoding: Encoding) -> tuple[str, Mapping[str, Any]]:
     """An encoding's name and options."""
-    return parse_encoding(encoding) if isinstance(encoding, str) else encoding
+    return read_encoding(encoding) if isinstance(encoding, str) else encoding
 
 
 def _options(encoding: Encoding) -> Iterable[str]:

@@ -432,6 +432,7 @@ def test_rope_turns_16_bit_vectors_in_32_bit():
         ("concat", PLANE, 16, 1, {"d_p": 6}, "multiple of 4 for 2 position axes, got 6"),
         ("concat", LINE, 8, 1, {"d_p": 0}, "positive multiple of 2 .* got 0"),
         ("concat", LINE, 8, 1, {"d_p": 8}, "below d_model = 8, got 8"),
+        ("concat", LINE, 8, 1, {"d_p": 10, "table": "learned"}, "below d_model = 8, got 10"),
         ("concat", PLANE, 4, 1, {}, "below d_model = 4, got 4"),
         ("rope", LINE, 12, 4, {}, "multiple of 2 for 1 position axes, got 3"),
         ("rope", PLANE, 12, 2, {}, "multiple of 4 for 2 position axes, got 6"),

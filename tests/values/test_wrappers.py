@@ -112,6 +112,12 @@ def test_a_stack_can_be_wider_and_stack_again():
     assert (narrow.content_width, narrow.model_width) == (16, 24)
 
 
+@pytest.mark.parametrize("pair", [("rope", "alibi"), ("concat-qk", "add"), ("randomized(of='learned')", "rope")])
+def test_a_stack_needs_no_layers(pair):
+    spec = EncodingSpec(24, 2, 0, (9,), causal=True)
+    assert build_encoding("stack", spec, dict(zip(("first", "second"), pair, strict=True))).content_width == 24
+
+
 def test_a_stack_counts_both_and_is_what_both_are():
     encoding = fresh("stack", first="learned", second="swin-bias")
     assert encoding.parameter_count() == 9 * 24 + 2 * 2 * 17
@@ -483,6 +489,14 @@ def test_rotation_by_hand_and_by_rule_agree():
         ("stack", (9,), {"first": "concat-qk", "second": "rope"}, "'concat-qk' with 'rope': one widens"),
         ("stack", (9,), {"first": "shaw", "second": "some-heads(of='tupe')"}, "'shaw' with .* one widens"),
         ("stack", (9,), {"first": "transformer-xl", "second": "pope"}, "that the other reads"),
+        (
+            "stack",
+            (9,),
+            {"first": "some-layers(of='concat-qk',every=2,but=False)", "second": "rope"},
+            "that the other reads",
+        ),
+        ("stack", (9,), {"first": "learned", "second": "shifted(of='rope')"}, "'learned' with .* has no positions"),
+        ("stack", (9,), {"first": "randomized(of='rope')", "second": "learned"}, "with 'learned': .* has no positions"),
         ("some-layers", (9,), {"every": 0}, "none of 2 layers with every=0"),
         ("some-layers", (9,), {"every": 3, "but": False}, "none of 2 layers with every=3"),
         ("some-layers", (9,), {"every": 1, "but": True}, "none of 2 layers with every=1"),

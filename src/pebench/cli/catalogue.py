@@ -19,7 +19,6 @@ GROUPS: dict[str, Callable[[EncodingCard], bool]] = {
 }
 """What an encoding acts on, by the first that is true of it."""
 
-ORDER = ("Nothing", "Input", "Queries and keys", "Attention logits", "Content", "Other encodings")
 MEANING = {
     "Nothing": "no positional information",
     "Input": "a term, a factor or channels of their own, once or in every block",
@@ -109,7 +108,7 @@ def _pipe(rows: list[dict[str, str]]) -> str:
 
 
 def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
-    found: dict[str, list[EncodingCard]] = {title: [] for title in ORDER}
+    found: dict[str, list[EncodingCard]] = {title: [] for title in MEANING}
     for card in cards.values():
         found[next(title for title, belongs in GROUPS.items() if belongs(card))].append(card)
     return found

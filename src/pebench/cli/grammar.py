@@ -220,7 +220,7 @@ def _run(verbs: Any) -> None:
     )  # fmt: skip
     how.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: one per core or GPU)")
     how.add_argument("--threads", type=int, metavar="N", help="CPU threads per run (default: cores / jobs)")
-    how.add_argument("--device", choices=("auto", "cpu", "cuda", "mps"), default="auto", help="default: auto")
+    how.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto")
     how.add_argument("--devices", type=int, default=1, metavar="N", help="devices per run, joined by DDP (default: 1)")
     how.add_argument(
         "--time-limit", type=float, metavar="S", help="end a run after this many seconds; it counts as failed"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pebench.cli.verifying import read_options
 from pebench.errors import UserError
-from pebench.registry import encoding_card, parse_encoding
+from pebench.registry import encoding_card
 
 if TYPE_CHECKING:
     from pebench.encodings.base import EncodingSpec
@@ -23,8 +23,7 @@ LONGEST = 2048
 
 def plot_command(options: argparse.Namespace) -> int:
     """``pebench plot-encoding``."""
-    name, own = parse_encoding(options.encoding)
-    chosen = own | read_options(options.encoding, options.settings)
+    name, chosen = read_options(options.encoding, options.settings)
     output = options.output or Path(re.sub(r"[^\w.-]+", "_", options.encoding) + ".svg")
     if output.suffix.lower() not in SUFFIXES:
         raise UserError(f"--output must end in {', '.join(SUFFIXES)}, got {str(output)!r}.")

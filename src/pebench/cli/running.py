@@ -245,7 +245,7 @@ def start(
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C
     try:
-        note_plan(plan, options.out, " ".join(["pebench", *sys.argv[1:]]))
+        note_plan(plan, options.out)
         with display:
             if not elsewhere:
                 prepare(todo, where, display, here)
@@ -327,12 +327,10 @@ def check_devices(kinds: Iterable[RunConfig], options: argparse.Namespace) -> No
         return  # other machines have other devices
     import torch
 
-    there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there.get(options.device, True):
-        raise UserError(
-            f"--device {options.device}: there is none here, or this torch cannot use it. See: --device auto"
-        )
-    if not (any(there.values()) and options.device != "cpu"):
+    there = torch.cuda.is_available()
+    if options.device == "cuda" and not there:
+        raise UserError("--device cuda: there is none here, or this torch cannot use it. See: --device auto")
+    if options.device == "cpu" or not there:
         for config in kinds:
             if config.train.precision == "16-mixed":
                 raise UserError("train.precision=16-mixed needs a GPU; on processors: bf16-mixed.")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pebench.errors import UserError
-from pebench.registry import load_encoding, normal_options, parse_encoding
+from pebench.registry import load_encoding, normal_options, read_encoding
 from pebench.settings import parse_settings, python_value
 
 EXIT_FAILED = 1
@@ -19,8 +19,9 @@ def verify_command(options: argparse.Namespace) -> int:
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
 
-    load_encoding(parse_encoding(options.encoding)[0])  # before anything is printed
-    subject = Subject(options.encoding, read_options(options.encoding, options.settings))
+    name, chosen = read_options(options.encoding, options.settings)
+    load_encoding(name)  # before anything is printed
+    subject = Subject(name, chosen)
     if not any(map(subject.serves, SETTINGS)):
         raise UserError(f"{options.encoding} can be built for none of our models: {_refusal(subject)}")
     failed = _run(subject)
@@ -32,14 +33,15 @@ def verify_command(options: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def read_options(encoding: str, settings: Iterable[str]) -> dict[str, Any]:
-    """Options of the encoding from ``option=value`` or ``encoding.option=value``.
+def read_options(encoding: str, settings: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """An encoding's name, and its options: its own, and over them ``option=value`` or ``encoding.option=value``.
 
     Raises:
         UserError: For an option that it does not have.
     """
     given = {name.removeprefix("encoding."): value for name, value in parse_settings(settings, "--set").items()}
-    return normal_options(parse_encoding(encoding)[0], {name: python_value(value) for name, value in given.items()})
+    name, own = read_encoding(encoding)
+    return name, normal_options(name, own | {option: python_value(value) for option, value in given.items()})
 
 
 def _title(options: argparse.Namespace, subject: Any) -> str:

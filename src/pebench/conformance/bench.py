@@ -208,10 +208,10 @@ def same(a: Tensor, b: Tensor, expected: str, tolerance: float = SAME) -> None:
         raise BrokenError(expected, f"a difference of {found:.2g}, above {tolerance:g}")
 
 
-def differ(a: Tensor, b: Tensor, expected: str, least: float = DIFFERENT) -> None:
+def differ(a: Tensor, b: Tensor, expected: str) -> None:
     """Break unless two outputs differ by far more than rounding."""
-    if not (found := gap(a, b)) > least:
-        raise BrokenError(expected, f"a difference of {found:.2g}, not above {least:g}")
+    if not (found := gap(a, b)) > DIFFERENT:
+        raise BrokenError(expected, f"a difference of {found:.2g}, not above {DIFFERENT:g}")
 
 
 def holds(condition: bool, expected: str, got: object) -> None:

@@ -40,11 +40,7 @@ def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], co
             data = datasets.load_dataset(str(where))
     except Exception as error:  # of many kinds, some of them pyarrow's
         raise UserError(f"{where} cannot be read as the data set {source.title}: {error}") from error
-    lacking = [
-        split
-        for split in sorted(splits)
-        if not columns <= set(data.get(split, datasets.Dataset.from_dict({})).column_names)
-    ]
+    lacking = [split for split in sorted(splits) if split not in data or not columns <= set(data[split].column_names)]
     if lacking:
         raise UserError(
             f"{where} lacks what the data set {source.title} has: expected the splits {sorted(splits)} with the "

@@ -63,6 +63,11 @@ class EncodingSpec:
         return prod(self.extent)
 
 
+def name_of(encoding: object) -> str:
+    """What to call an encoding."""
+    return str(getattr(encoding, "name", type(encoding).__name__))
+
+
 class EncodingError(Exception):
     """An encoding is not what it must be, or has returned what it must not."""
 
@@ -123,11 +128,9 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         if spec.num_axes not in self.axes:
             served = " or ".join(map(str, self.axes))
-            name = getattr(self, "name", type(self).__name__)
-            raise ValueError(f"encoding {name!r} serves {served} position axes, got {spec.num_axes}")
+            raise ValueError(f"encoding {name_of(self)!r} serves {served} position axes, got {spec.num_axes}")
         if self.causal_only and not spec.causal:
-            name = getattr(self, "name", type(self).__name__)
-            raise ValueError(f"encoding {name!r} serves causal models alone, got a bidirectional one")
+            raise ValueError(f"encoding {name_of(self)!r} serves causal models alone, got a bidirectional one")
         self.spec = spec
 
     @property

@@ -9,18 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingError, PositionalEncoding
+from pebench.encodings.base import EncodingError, PositionalEncoding, name_of
 
 INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
     "place", "prepare", "forward", "embed", "residual", "query_key", "bias",
 )  # fmt: skip
 """Methods of an encoding that others call."""
-
-
-def name_of(encoding: PositionalEncoding) -> str:
-    """What to call an encoding."""
-    return str(getattr(encoding, "name", type(encoding).__name__))
 
 
 class Checked:

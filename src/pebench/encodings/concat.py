@@ -59,9 +59,9 @@ class ConcatEncoding(TableEncoding):
     ) -> None:
         super().__init__(spec)
         self.d_p = quarter(spec.d_model, 2 * spec.num_axes) if d_p is None else d_p
-        self.tell(table, self.d_p, base, ratio)
-        if self.d_p >= spec.d_model:
+        if self.d_p >= spec.d_model:  # before the table, whose pace is the content's width
             raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")
+        self.tell(table, self.d_p, base, ratio)
 
     @property
     def content_width(self) -> int:

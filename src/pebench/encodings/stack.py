@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
-from pebench.encodings.wrapper import leaves, overrides
+from pebench.encodings.wrapper import RandomWrapper, leaves, overrides
 from pebench.registry import register
 
 
@@ -25,7 +25,8 @@ class StackedEncoding(PositionalEncoding):
         As both have them; biases are summed.
 
     Raises:
-        ValueError: If the second changes the width of the content, or reads queries and keys that the first widens.
+        ValueError: If the second changes the width of the content, if one reads queries and keys that the other
+            widens, or moves tokens at random to where the other has no positions.
 
     Source:
         Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
@@ -48,6 +49,13 @@ class StackedEncoding(PositionalEncoding):
             raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
         both = self.first, self.second
         self._refuse_width(first, second)
+        for one, other in (both, both[::-1]):
+            moves = any(isinstance(part, RandomWrapper) for part in one.modules())
+            if moves and other.beyond == "refuses" and not isinstance(other, RandomWrapper):
+                raise ValueError(
+                    f"encoding 'stack' cannot have {first!r} with {second!r}: "
+                    "one moves tokens to where the other has no positions"
+                )
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
         self.relative = self.relative and self._ignores_a_shift()
@@ -58,15 +66,18 @@ class StackedEncoding(PositionalEncoding):
     def _refuse_width(self, first: str, second: str) -> None:
         """Refuse one that reads queries and keys of the usual width where the other one widens them."""
         heads, width = self.spec.num_heads, self.first.model_width // self.spec.num_heads
-        widths = query_width(self.first), query_width(self.second)
-        if widths == (width, width):
+        layers = range(self.spec.num_layers)  # which differ in this where one of the two acts in some alone
+        widths = [(query_width(self.first, layer), query_width(self.second, layer)) for layer in layers]
+        if {*widths} <= {(width, width)}:
             return
-        wide = torch.zeros(1, heads, 1, widths[0] + widths[1] - width)
-        clash = widths[0] != width and any(overrides(part, "query_key") for part in leaves(self.second))
+        clash = any(one != width for one, _ in widths) and any(overrides(x, "query_key") for x in leaves(self.second))
         x, cell = torch.zeros(1, 1, self.model_width), grid_positions(self.spec.extent)[:1]
         try:
             with torch.no_grad():
-                self.bias(wide, wide, x, self(self.prepare(self.place(cell))), layer=0)
+                state = self(self.prepare(self.place(cell)))
+                for layer, (one, other) in enumerate(widths):
+                    wide = torch.zeros(1, heads, 1, one + other - width)
+                    self.bias(wide, wide, x, state, layer)
         except RuntimeError:
             clash = True
         if clash:
@@ -92,7 +103,7 @@ class StackedEncoding(PositionalEncoding):
                     bias = tried.bias(q, k, x, state, layer)
                     logits.append(q @ k.transpose(2, 3) + (0 if bias is None else bias))
         half = len(logits) // 2
-        return torch.allclose(torch.cat(logits[:half]), torch.cat(logits[half:]), atol=1e-3)
+        return all(torch.allclose(*pair, atol=1e-3) for pair in zip(logits[:half], logits[half:], strict=True))
 
     @property
     def content_width(self) -> int:

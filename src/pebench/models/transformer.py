@@ -31,7 +31,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
     Args:
         q: (B, H, L, K).
         k: (B, H, L, K).
-        v: (B, H, L, V), V at most K.
+        v: (B, H, L, V).
         mask: Added to the scaled logits, broadcastable to (B, H, L, L). It holds the causal mask already.
         causal: Mask the future; only where `mask` is None.
         scale: What q·k is multiplied by.
@@ -41,7 +41,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
     """
     if attention_kernel(q, mask) == "sdpa":
         missing = q.shape[-1] - v.shape[-1]
-        if missing and q.device.type == "cpu":  # its fused kernel takes heads of one width alone
+        if missing > 0 and q.device.type == "cpu":  # its fused kernel takes heads of one width alone
             return attend(q, k, F.pad(v, (0, missing)), mask, causal, scale)[..., :-missing]
         mask = None if mask is None else mask.to(q.dtype)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)

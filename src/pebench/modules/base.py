@@ -121,9 +121,7 @@ class SequenceModule(lightning.LightningModule):
         """Sum in 32 bit; where Lightning makes the model 16-bit, it does so to metrics, and sums have three digits."""
         self.metrics.to(torch.float32)
 
-    def on_test_start(self) -> None:
-        """Sum in 32 bit, likewise."""
-        self.metrics.to(torch.float32)
+    on_test_start = on_validation_start
 
     def on_validation_epoch_end(self) -> None:
         """Log the validation metrics."""

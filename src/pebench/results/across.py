@@ -123,7 +123,7 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
         return None
     (tables,) = groups
     names = sorted({row.label for table in tables for row in table.rows})
-    lacking = {name: lacks for name in names if (lacks := tuple(t.task.name for t in tables if name not in _known(t)))}
+    lacking = {name: lacks for name in names if (lacks := tuple(t.task.name for t in tables if t.row(name) is None))}
     labels = [name for name in names if name not in lacking]
     seeds = [_common_seeds(table, labels) for table in tables]
     if len(labels) < 2 or not all(seeds):
@@ -161,10 +161,6 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
         *_ranked_apart(labels, np.stack([values.mean(axis=1) for values in scores])),
         reference=compared_to,
     )
-
-
-def _known(table: Table) -> set[str]:
-    return {row.label for row in table.rows}
 
 
 def _common_seeds(table: Table, labels: Sequence[str]) -> list[int]:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -43,12 +43,12 @@ def _values(page: Page, table: Table) -> list[dict[str, Any]]:
             "p_equivalent": small and small.p_adjusted,
             "equivalent": small and small.holds,
             "perplexity": row.perplexity,
-            "beyond": {label: _by_seed(seeds) for label, seeds in row.beyond(table.task.metric).items()},
-            "position_shares": {stage: _by_seed(seeds) for stage, seeds in row.position_shares.items() if seeds},
+            "beyond": row.beyond(table.task.metric),
+            "position_shares": {stage: seeds for stage, seeds in row.position_shares.items() if seeds},
             **row.costs,
             "throughput_unit": f"{table.task.unit}/s",
-            "values": _by_seed(row.values),
-            "failed": _by_seed(row.failed),
+            "values": row.values,
+            "failed": row.failed,
             "missing": [absence.seed for absence in absent if absence.label == row.label],
         })  # fmt: skip
     for kind in page.lacking(table):
@@ -70,11 +70,6 @@ def _untested(page: Page, kind: RunConfig) -> dict[str, Any]:
         "higher_is_better": task.higher_is_better, "reference": page.reference, "n": 0, "pairs": 0,
         "missing": list(page.seeds),
     }  # fmt: skip
-
-
-def _by_seed(values: Mapping[int, Any]) -> dict[str, Any]:
-    """As JSON has it, whose keys are text."""
-    return {str(seed): value for seed, value in values.items()}
 
 
 def _head(table: Table) -> dict[str, Any]:
@@ -188,8 +183,10 @@ def to_csv(page: Page) -> str:
     writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        nested = {
-            name: orjson.dumps(value).decode() for name, value in row.items() if isinstance(value, dict | list | bool)
+        nested = {  # seeds are keys too
+            name: orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
+            for name, value in row.items()
+            if isinstance(value, dict | list | bool)
         }
         writer.writerow(row | nested)
     return text.getvalue()
@@ -227,4 +224,5 @@ def to_json(page: Page) -> str:
         "across": across,
         "gates": checked,
     }
-    return orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(values, option=option).decode()

@@ -301,7 +301,7 @@ def _difference(row: Row, task: Task, equivalent: Equivalence | None) -> str:
 
 def sweep(table: Table) -> Grid:
     """What settings were selected from: encodings down, values across, the chosen ones between ``**``."""
-    chosen = {row.label: {name: row.own[name] for name in row.config.selected} for row in table.rows}
+    chosen = {row.label: row.config.selected_values for row in table.rows}
     columns: dict[str, dict[str, str]] = {}
     for trial in sorted(table.trials, key=lambda trial: trial.order):
         unfinished = "incomplete" if all(record.ok for record in trial.records) else "failed"

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pebench import registry
@@ -58,10 +58,7 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
 
 def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
     """Where the records, of one stage or of all, come from: every value that occurs, ``unknown`` where none does."""
-    return _values([record for record in table.origins if stage in (None, record.config.stage)])
-
-
-def _values(records: Sequence[Record]) -> dict[str, list[str]]:
+    records = [record for record in table.origins if stage in (None, record.config.stage)]
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
         found[name] = {record.environment.get("versions", {}).get(name) for record in records}

@@ -180,7 +180,9 @@ def _along(series: Series, page: Page) -> Iterator[str]:
 
 def overview(page: Page) -> str:
     """The overviews alone, for a front page."""
-    groups = [group for group, _ in page.summaries] or [[table] for table in page.tables]
+    groups = [group for group, _ in page.summaries]
+    shown = {id(table) for group in groups for table in group}
+    groups += [[table] for table in page.tables if id(table) not in shown]
     return "\n".join(f"{_overview(group, page)}\n\nWhat to cite: `{sources(group).command}`.\n" for group in groups)
 
 
@@ -448,11 +450,10 @@ def _absences(page: Page) -> str:
 
 def complete(page: Page) -> str:
     """That nothing failed or is missing; empty where something is."""
-    every = [record for table in page.tables for record in table.every]
-    finished = sum(record.ok for record in every)
-    diverged = f", but for {counted(len(every) - finished, 'run')} that selected and diverged"
-    told = f"None: every run finished{diverged * (finished < len(every))} ({finished:,})."
-    return "" if page.absent else told
+    finished = sum(record.ok for table in page.tables for record in table.every)
+    diverged = sum(not record.ok for table in page.tables for record in table.selecting)
+    but = f", but for {counted(diverged, 'run')} that selected and diverged" if diverged else ""
+    return "" if page.absent else f"None: every run finished{but} ({finished:,})."
 
 
 def limits(page: Page) -> list[str]:

@@ -389,9 +389,10 @@ def _group(record: Record) -> tuple[Any, ...]:
     """What records in one table have in common, so that it sorts."""
     config = record.config
     tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
-    settings = {name: value for name, value in _settings(config).items() if name not in _free(config)}
+    free = _free(config)
+    settings = tuple((name, sort_key(value)) for name, value in sorted(_settings(config).items()) if name not in free)
     rules = REGIMES.index(config.regime), config.selected
-    return record.protocol, config.task, tier, config.tier, rules, json.dumps(settings, sort_keys=True)
+    return record.protocol, config.task, tier, config.tier, rules, settings
 
 
 def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:

@@ -116,9 +116,8 @@ def of_series(series: "Series") -> Picture | None:
 
 def ranks_names(page: "Page") -> list[str]:
     """Of each of a page's groups of tables the name of its picture of ranks: ``ranks``, ``ranks-2``; or nothing."""
-    numbers = itertools.count(1)
-    names = (f"-{number}" if number > 1 else "" for number in numbers)
-    return [f"ranks{next(names)}" if summary else "" for _, summary in page.summaries]
+    names = itertools.chain(["ranks"], map("ranks-{}".format, itertools.count(2)))
+    return [next(names) if summary else "" for _, summary in page.summaries]
 
 
 def of_summary(summary: "Summary", name: str) -> Picture | None:

@@ -79,10 +79,11 @@ def _apart(
         for step, mean, _, _ in curve:
             means.setdefault(step, []).append(mean)
     ends = [end for curve in curves.values() for _, _, *both in curve for end in both]
-    limits = {"xlim": _padded(means), "ylim": _padded(ends)}
+    steps, spans = zip(*sorted(means.items()), strict=True)
+    limits = {"xlim": _padded(steps), "ylim": _padded(ends)}
     for place, (axes, name, label) in enumerate(zip(grid, titles, curves, strict=False)):
         axes.set(**limits, autoscale_on=False)  # shared axes would all be scaled again for each curve
-        axes.fill_between(list(means), [*map(min, means.values())], [*map(max, means.values())], color=RULE, alpha=0.6)
+        axes.fill_between(steps, [*map(min, spans)], [*map(max, spans)], color=RULE, alpha=0.6)
         _band(axes, curves[label], found[label])
         axes.set_title(name, pad=2)
         ticks(axes, 2)

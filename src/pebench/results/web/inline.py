@@ -1,14 +1,10 @@
 """SVG inside a page: ids of its own, and colours that follow the reader's light or dark setting."""
 
 import re
-from typing import TYPE_CHECKING
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from pebench.results.figures import Picture
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def inline(picture: Picture) -> Markup:
@@ -26,16 +22,11 @@ def inline(picture: Picture) -> Markup:
 
 def palette() -> Markup:
     """Rules that give every colour of the pictures its value, in light and in dark."""
-    dark = _colours()
-    light = dict(zip(dark, dark, strict=True))
-    return Markup(
-        f":root {{ {_declarations(light)} }}\n"
-        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_declarations(dark)} }} }}"
+    light, dark = (
+        " ".join(f"{_variable(colour)}: {value};" for colour, value in pairs)
+        for pairs in (zip(_colours(), _colours(), strict=True), _colours().items())
     )
-
-
-def _declarations(values: "Mapping[str, str]") -> str:
-    return " ".join(f"{_variable(colour)}: {escape(value)};" for colour, value in values.items())
+    return Markup(f":root {{ {light} }}\n@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}")
 
 
 def _variable(colour: str) -> str:
