@@ -44,14 +44,14 @@ docs:  ## Put the tables of encodings into README.md and docs/encodings.md, and 
 	rm overview.tmp markdown.tmp
 	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done
 
-throughput:  ## Measure the training step against a hand-written loop
-	python benchmarks/throughput.py --output results/throughput.md
+throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
+	python benchmarks/throughput.py --threads 2 --tuned --peers --output results/throughput.md
 
 report:  ## Measure reports of very many runs
 	python benchmarks/report.py --output results/report.md
 
-engine:  ## Measure plans, start-up, overhead and packing
-	python benchmarks/engine.py --output results/engine.md
+engine:  ## Measure plans, start-up, overhead and packing, and preparing IMDB from PEBENCH_DATA_DIR
+	python benchmarks/engine.py $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR)) --output results/engine.md
 
 cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM of one node)
 	python -m pip install -e '.[ray,slurm]'
@@ -66,4 +66,4 @@ browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
 	python -m pip install -e '.[browser]'
 	python -m pytest -m browser tests
 
-check: lint types imports test  ## Everything CI checks
+check: lint types imports test  ## Lint, types, import rules and tests

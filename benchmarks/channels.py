@@ -19,8 +19,8 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "144 runs, about 5 hours on 2 cores, two at a time (estimated); 96 of them are those of `core` and `fusion`, "
-        "as far as that has run: `pebench merge results/core.jsonl results/fusion.jsonl --out runs/channels --suite "
+        "144 runs, about 5 hours on 2 cores, two at a time (estimated); 96 of them are those of `core` and `fusion`: "
+        "`pebench merge results/core.jsonl results/fusion.jsonl --out runs/channels --suite "
         "channels`"
     ),
     expect=(

@@ -15,8 +15,8 @@ SUITE = Suite(
     declared="2026-11-23 02:58",
     shared_machine=True,
     cost=(
-        "144 runs, about 6 hours on 2 cores, two at a time (estimated); the 72 that select are core's, and the tested "
-        "ones take two: `pebench merge results/core.jsonl --out runs/confirm --suite confirm`"
+        "144 runs, about 5 hours on 2 cores, two at a time; the 72 that select are core's, and the tested "
+        "ones take three: `pebench merge results/core.jsonl --out runs/confirm --suite confirm`"
     ),
     expect=(
         "On CIFAR-10 rope is below add, and so is concat, by less; on IMDB concat is equivalent to add, and rope is "

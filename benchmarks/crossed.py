@@ -24,7 +24,7 @@ SUITE = Suite(
     declared="2026-11-23 20:30",
     shared_machine=True,
     cost=(
-        "64 runs, about 2 hours on 2 cores, two at a time (estimated); 24 of them are those of `site`: `pebench merge "
+        "64 runs, about 2 hours on 2 cores, two at a time; 24 of them are those of `site`: `pebench merge "
         "results/site.jsonl --out runs/crossed --suite crossed`"
     ),
     expect=(

@@ -20,7 +20,7 @@ SUITE = Suite(
     declared="2026-11-22 14:25",
     shared_machine=True,
     cost=(
-        "300 runs, about 9 hours on 2 cores, two at a time (estimated); 75 of them are core's: `pebench merge "
+        "300 runs, about 9 hours on 2 cores, two at a time; 75 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/depth --suite depth`"
     ),
     expect=(

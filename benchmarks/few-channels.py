@@ -23,7 +23,7 @@ SUITE = Suite(
     declared="2026-11-25 21:24",
     shared_machine=True,
     cost=(
-        "60 runs, about 2 hours on 2 cores, two at a time (estimated); 36 of them are those of `split`: `pebench merge "
+        "60 runs, about 3 hours on 2 cores, two at a time; 36 of them are those of `split`: `pebench merge "
         "results/split.jsonl --out runs/few-channels --suite few-channels`"
     ),
     expect=(

@@ -32,7 +32,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "444 runs, about 11 hours on 2 cores, two at a time (estimated); 185 of them, where matching changes nothing, "
+        "444 runs, about 12 hours on 2 cores, two at a time; 185 of them, where matching changes nothing, "
         "are those of `core` and `fusion`: `pebench merge results/core.jsonl results/fusion.jsonl --out "
         "runs/fusion-parameters --suite fusion-parameters`"
     ),

@@ -30,7 +30,7 @@ SUITE = Suite(
     margin={"accuracy": 0.005, "bits_per_byte": 0.005},
     declared="2026-11-22 14:43",
     cost=(
-        "513 runs, about 14 hours on 2 cores, two at a time (estimated); 171 of them are core's: `pebench merge "
+        "513 runs, about 14 hours on 2 cores, two at a time; 171 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/fusion --suite fusion`"
     ),
     shared_machine=True,

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from tabulate import tabulate
 
-from engine import make_finished, pebench
+from engine import LARGE_SUITE, RUNS, make_finished, pebench
 from pebench import environment
 from pebench.config import DataConfig, ModelConfig, RunConfig
 from pebench.costs import cost
@@ -35,10 +35,6 @@ WIDTHS = (64, 128, 256, 512)
 PLANS = (1_000, 10_000, 100_000)
 FINISHED = (100, 500, 2_000)
 SLACK = 1.25  # how much worse than arithmetic is worth a word
-GROWN = """
-from pebench import Suite
-SUITE = Suite("grown", "?", ["vit-digits", "text-order"], ["add", "concat", "learned", "none", "rope"], seeds={})
-"""
 
 
 def flops(encoding: str, work: Workload) -> int:
@@ -101,14 +97,13 @@ def runs(folder: Path, rounds: int, plans: Sequence[int], finished: Sequence[int
     lines = []
     for count in plans:
         suite = folder / f"suite{count}.py"
-        suite.write_text(GROWN.format(count // 10), encoding="utf-8")
+        suite.write_text(LARGE_SUITE.format(count // 10), encoding="utf-8")
         command = ["run", "--suite", str(suite), "--dry-run", "--out", str(folder / "none")]
         lines.append(["planned", count, statistics.median(pebench(*command) for _ in range(rounds))])
     for count in finished:
         out = folder / f"finished{count}"
         make_finished(out, count)
-        command = ["run", "--task", "vit-digits", "--pe", "add", "--pe", "rope", "--device", "cpu", "--tier", "smoke"]
-        command += ["--seeds", str(count // 2), "--out", str(out)]
+        command = [*RUNS, "--tier", "smoke", "--seeds", str(count // 2), "--out", str(out)]
         lines.append(["finished, recognised", count, statistics.median(pebench(*command) for _ in range(rounds))])
     rows = [[what, f"{count:,}", f"{seconds:.2f}", f"{1e3 * seconds / count:.2f}"] for what, count, seconds in lines]
     return tabulate(rows, ["runs", "count", "s", "ms each"], tablefmt="pipe", disable_numparse=True)

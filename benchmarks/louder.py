@@ -23,7 +23,7 @@ SUITE = Suite(
     declared="2026-11-23 16:16",
     shared_machine=True,
     cost=(
-        "144 runs, about 5 hours on 2 cores, two at a time (estimated); 84 of them, all but two hours', are those of "
+        "144 runs, about 5 hours on 2 cores, two at a time; 84 of them, all but two hours', are those of "
         "`core`, `confirm` and `loudness`: `pebench merge results/core.jsonl results/confirm.jsonl "
         "results/loudness.jsonl --out runs/louder --suite louder`"
     ),

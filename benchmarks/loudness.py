@@ -19,7 +19,7 @@ SUITE = Suite(
     declared="2026-11-23 15:00",
     shared_machine=True,
     cost=(
-        "120 runs, about 9 hours on 2 cores, two at a time (estimated); 96 of them, all but one hour's, are core's: "
+        "120 runs, about 5 hours on 2 cores, two at a time; 96 of them, all but one hour's, are core's: "
         "`pebench merge results/core.jsonl --out runs/loudness --suite loudness`"
     ),
     expect=(

@@ -18,7 +18,7 @@ SUITE = Suite(
     declared="2026-11-24 17:40",
     shared_machine=True,
     cost=(
-        "48 runs, about 20 minutes on 2 cores, two at a time (estimated), since 28 are those of other suites: `pebench "
+        "48 runs, about 20 minutes on 2 cores, two at a time, since 28 are those of other suites: `pebench "
         "merge results/core.jsonl results/confirm.jsonl results/loudness.jsonl results/louder.jsonl results/site.jsonl "
         "--out runs/place --suite place`"
     ),

@@ -19,7 +19,7 @@ SUITE = Suite(
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
-        "144 runs, about 4 hours on 2 cores, two at a time (estimated); 96 of them are core's: `pebench merge "
+        "144 runs, about 5 hours on 2 cores, two at a time; 96 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/scale-learned --suite scale-learned`"
     ),
     expect=(

@@ -26,7 +26,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "175 runs, about 6 hours on 2 cores, two at a time (estimated); 50 of them are core's: `pebench merge "
+        "175 runs, about 6 hours on 2 cores, two at a time; 50 of them are core's: `pebench merge "
         "results/core.jsonl --out runs/split --suite split`"
     ),
     expect=(

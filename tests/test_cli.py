@@ -448,6 +448,16 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         (["runn"], "invalid choice: 'runn'"),
         (["run", "--tasks", "vit-digits"], "unknown argument '--tasks'. Did you mean --task? See: pebench run --help"),
         (["run", "vit-digits"], "unknown argument 'vit-digits'. A task is named by --task vit-digits."),
+        (
+            [*SMOKE, "--pe", "add", "rope"],
+            "unknown argument 'rope'. An option with several values is repeated: --pe add",
+        ),
+        ([*SMOKE, "--gpus", "2"], "unknown argument '--gpus'. Did you mean --devices N?"),
+        (
+            [*SMOKE, "--set", "train.learning_rate=1e-3,2e-3"],
+            "got '1e-3,2e-3'. Several values go to --select or --vary.",
+        ),
+        ([*SMOKE, "--executor-option", "gpu"], "--executor-option expects key=value"),
         ([*SMOKE, "--lr=1e-3"], "unknown argument '--lr=1e-3'. Did you mean --set train.learning_rate=X?"),
         (["status", "runs", "more"], "unknown argument 'more'. See: pebench status --help"),
         ([*SMOKE, "--pe", "nope"], "unknown encoding 'nope'. 'none' is what it is called here"),

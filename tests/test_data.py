@@ -1088,7 +1088,7 @@ def test_a_table_without_a_split_is_said_to_lack_it(task, tmp_path):
     for path in (tmp_path / TASKS[task].source.folder).iterdir():
         if not path.name.startswith("train"):
             path.unlink()
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match="lacks what the data set"):
         datamodule(task, tmp_path).prepare_data()
 
 

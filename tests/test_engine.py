@@ -20,7 +20,7 @@ def test_what_it_takes_for_finished_is_recognised_as_finished(
 
 def test_its_large_suite_has_a_hundred_thousand_runs(tmp_path: Path) -> None:
     path = tmp_path / "large.py"
-    path.write_text(engine.LARGE_SUITE)
+    path.write_text(engine.LARGE_SUITE.format(10_000))
     suite = load_suite(str(path))
     assert len(suite.kinds()) * suite.seeds == 100_000
 

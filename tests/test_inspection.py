@@ -495,7 +495,7 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
     path, out = collected(records, tmp_path / "all.jsonl"), tmp_path / "runs"
     answer = ask("merge", path, "--out", out)
     assert answer.code == 0
-    assert answer.text == f"3 runs laid out in {out}. From there goes on: pebench run --out {out}\n"
+    assert answer.text == f"3 runs laid out in {out}. From there goes on: pebench run --suite NAME --out {out}\n"
     assert read_records(out) == read_records(path)
     assert states([record.config for record in (*records, run("none", 0))], out) == ["done", "failed", "done", "to do"]
     assert ask("merge", path, "--out", out).text.startswith(f"0 runs laid out in {out}, 3 more there already. From")

@@ -738,18 +738,18 @@ def test_all_mistakes_of_a_selection_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "message"),
     [
-        {"selection_seeds": 0},
-        {"selection_seeds": {"vit-digits": 0}},
-        {"selection_seeds": {"vit-digit": 2}},
-        {"select": {RATE: 1e-3}},
-        {"seeds": [SELECTION_SEED]},
+        ({"selection_seeds": 0}, "selection_seeds must be at least 1, got 0"),
+        ({"selection_seeds": {"vit-digits": 0}}, r"selection_seeds must be at least 1, got \{'vit-digits': 0\}"),
+        ({"selection_seeds": {"vit-digit": 2}}, "unknown task .* 'vit-digit'"),
+        ({"select": {RATE: 1e-3}}, "must be a list, got 0.001"),
+        ({"seeds": [SELECTION_SEED]}, "select and cannot be tested"),
     ],
     ids=str,
 )
-def test_a_selection_that_makes_no_sense_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(UserError):
+def test_a_selection_that_makes_no_sense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         plan_of(**({"select": {RATE: [1e-3, 1e-2]}} | changes)).testing({})
 
 

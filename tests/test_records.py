@@ -225,6 +225,17 @@ def test_no_file_is_written_that_would_not_be_found_again(tmp_path: Path) -> Non
     assert not [*tmp_path.iterdir()]
 
 
+def test_an_output_folder_inside_another_is_a_matter_of_its_own(tmp_path: Path) -> None:
+    other = replace(RECORD, config=replace(CONFIG, seed=5))
+    write_record(other, tmp_path / "core")
+    write_jsonl([FAILED], tmp_path / "core" / "all.jsonl")
+    assert read_records(tmp_path) == [FAILED, other]  # as no run is of this folder
+    write_record(RECORD, tmp_path)
+    assert read_records(tmp_path) == [RECORD]
+    write_jsonl([FAILED], tmp_path / "all.jsonl")
+    assert read_records(tmp_path) == [RECORD, FAILED]
+
+
 def test_blank_lines_of_a_jsonl_file_are_skipped(tmp_path: Path) -> None:
     write_jsonl(many(), tmp_path / "all.jsonl")
     text = (tmp_path / "all.jsonl").read_text(encoding="utf-8")

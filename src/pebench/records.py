@@ -153,7 +153,9 @@ def read_config(path: Path) -> RunConfig:
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+        raise UserError(
+            f"cannot read {path}: {error.strerror or error}. Expected a record.json, or the folder of one finished run."
+        ) from error
     except DAMAGE as error:
         raise UserError(f"{path} holds no configuration of a run ({type(error).__name__}: {error})") from error
 
@@ -252,6 +254,10 @@ def _files(source: Path) -> list[str]:
         kind = ".jsonl" if name.endswith(".jsonl") else name
         if kind in found:
             found[kind].append(path)
+    deep = str(source).count(os.sep) + 4  # of task/encoding/run/record.json in an output folder
+    if any(path.count(os.sep) == deep for kind in (FAILURE, FILE_NAME) for path in found[kind]):
+        depths = {".jsonl": deep - 3, FAILURE: deep, FILE_NAME: deep}  # what is deeper is of another one inside it
+        found = {kind: [path for path in paths if path.count(os.sep) == depths[kind]] for kind, paths in found.items()}
     return [path for paths in found.values() for path in sorted(paths)]
 
 

@@ -113,7 +113,8 @@ def typed(name: str, value: Any, kind: Any) -> Any:
         return parser.parse_object({"value": value}).value
     except ArgumentError as error:
         expected = getattr(kind, "__name__", str(kind))
-        raise UserError(f"{name} expects {expected}, got {value!r}.") from error
+        several = " Several values go to --select or --vary." if isinstance(value, str) and "," in value else ""
+        raise UserError(f"{name} expects {expected}, got {value!r}.{several}") from error
 
 
 @functools.cache

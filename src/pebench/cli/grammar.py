@@ -19,6 +19,7 @@ OTHER_OPTIONS = {
     "--encoding": "--pe NAME", "--epochs": "--set train.max_steps=N", "--steps": "--set train.max_steps=N",
     "--lr": "--set train.learning_rate=X", "--learning-rate": "--set train.learning_rate=X",
     "--batch-size": "--set train.batch_size=N", "--output": "--out DIR",
+    "--gpus": "--devices N",
 }  # fmt: skip
 """What other programs call what ``pebench run`` is told otherwise."""
 
@@ -36,7 +37,13 @@ class _Parser(argparse.ArgumentParser):
     def _hint(self, argument: str) -> str:
         name, running = argument.partition("=")[0], "--task" in self._option_string_actions
         if not name.startswith("-"):
-            return f" A task is named by --task {name}." if running else ""
+            if not running:
+                return ""
+            from pebench.tasks import TASKS
+
+            if name in TASKS:
+                return f" A task is named by --task {name}."
+            return " An option with several values is repeated: --pe add --pe rope, --seed 0 --seed 1."
         near = (OTHER_OPTIONS.get(name) if running else None) or nearest(name, self._option_string_actions)
         return f" Did you mean {near}?" if near else ""
 
@@ -185,9 +192,10 @@ def _run(verbs: Any) -> None:
     )
     what.add_argument(
         "--pe", action="append", metavar="NAME",
-        help=f"an encoding, such as rope or 'concat(d_p=16)' (repeatable); default: {', '.join(CORE_ENCODINGS)}",
+        help="an encoding, such as rope or 'concat(d_p=16)' (repeatable); default: the suite's, or "
+        + ", ".join(CORE_ENCODINGS),
     )  # fmt: skip
-    what.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default 3)")
+    what.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default: the suite's, or 3)")
     what.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")
     what.add_argument(
         "--tier", metavar="TIER", help=f"budget: {', '.join(TIERS)}; default: quick for embedded tasks, else core"

@@ -62,7 +62,11 @@ def merge_command(options: argparse.Namespace) -> int:
             f"{counted(len(new), 'run')} laid out in {options.out}"
             + (f", {kept} more there already" if kept else "")
             + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
-            + (f". From there goes on: pebench run --out {options.out}\n" if now else "\n")
+            + (
+                f". From there goes on: pebench run --suite {options.suite or 'NAME'} --out {options.out}\n"
+                if now
+                else "\n"
+            )
         )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0

@@ -102,6 +102,7 @@ def check_options(options: argparse.Namespace) -> None:
     for name in ("jobs", "threads", "devices", "time_limit"):
         if (value := getattr(options, name)) is not None and not 1 <= value < math.inf:
             raise UserError(f"--{name.replace('_', '-')} must be at least 1, and finite, got {value:g}.")
+    parse_settings(options.executor_option, "--executor-option")
     check_choice(options)
 
 

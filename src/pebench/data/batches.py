@@ -41,7 +41,9 @@ class Batches(DistributedSampler[Tensor]):  # by name alone: what a Trainer wrap
         share: tuple[int, int] = (0, 1),
     ) -> None:
         if seed is not None and count < batch_size:
-            raise ValueError(f"expected at least batch_size = {batch_size} training examples, got {count}")
+            raise ValueError(
+                f"expected at least batch_size = {batch_size} training examples, got {count}: lower train.batch_size"
+            )
         self.count, self.batch_size, self._seed, self.lengths = count, batch_size, seed, lengths
         self.start, self.epoch, self.share = start, 0, share
 

@@ -128,7 +128,9 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         if spec.num_axes not in self.axes:
             served = " or ".join(map(str, self.axes))
-            raise ValueError(f"encoding {name_of(self)!r} serves {served} position axes, got {spec.num_axes}")
+            raise ValueError(
+                f"encoding {name_of(self)!r} serves {served} position axes, got {spec.num_axes} (text has 1, images 2)"
+            )
         if self.causal_only and not spec.causal:
             raise ValueError(f"encoding {name_of(self)!r} serves causal models alone, got a bidirectional one")
         self.spec = spec

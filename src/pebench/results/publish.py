@@ -37,6 +37,10 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
     """
     if prefix.is_dir():
         raise UserError(f"--output expects how files' names begin, such as {prefix / 'page'}, got a folder: {prefix}.")
+    if prefix.suffix in (*(ENDINGS.get(form, f".{form}") for form in FORMATS), ".jsonl"):
+        raise UserError(
+            f"--output expects how files' names begin, {prefix.with_suffix('')}, got one of them: {prefix}."
+        )
     texts = {_with_ending(prefix, ending): text for ending, text in written(page, prefix.name).items()}
     prefix.parent.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
