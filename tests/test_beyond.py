@@ -68,9 +68,15 @@ def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_pat
     assert ratio == pytest.approx(record.metrics["test/loss@2x"] / record.metrics["test/loss"], rel=1e-4)
 
 
-def test_an_encoding_that_refuses_other_sizes_has_the_control_alone(tmp_path):
+def test_an_encoding_that_refuses_other_sizes_has_the_control_alone(tmp_path, caplog):
     assert sizes(run(smoke("lm-grammar", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"sliding"}
     assert sizes(run(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"shuffled"}
+    assert "nothing was measured" not in caplog.text  # which is no news of a table
+
+
+def test_an_encoding_that_refuses_some_sizes_is_measured_at_the_others(tmp_path):
+    config = configure("lm-grammar", "randomized", 0, "smoke", encoding_args={"times": 2})
+    assert sizes(run(config, Options(tmp_path, device="cpu", threads=1))) == {"sliding", "2x"}
 
 
 def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):

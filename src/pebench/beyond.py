@@ -35,8 +35,8 @@ def measure_beyond(
         stop: Asked at every batch whether to stop.
 
     Returns:
-        ``test/accuracy@1.5x`` and the like; nothing, but for controls, with an encoding that refuses positions
-        beyond the trained ones, nothing at a size that it breaks at, and nothing that is not finite.
+        ``test/accuracy@1.5x`` and the like; nothing at a size whose positions the encoding refuses or breaks at, and
+        nothing that is not finite.
 
     Raises:
         InterruptedRunError: If asked to stop.
@@ -44,13 +44,14 @@ def measure_beyond(
     encoding = module.trunk.encoding
     module.to(trainer.strategy.root_device).eval()
     found: dict[str, float] = {}
-    for label, batches in data.beyond(() if encoding.beyond == "refuses" else factors):
+    for label, batches in data.beyond(factors):
         try:
             with torch.inference_mode(), trainer.precision_plugin.forward_context():
                 for batch in ready(batches, module, data, stop):
                     module.update(batch, "test")
         except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
-            log.warning("nothing was measured at %s: %s", label, blame(error))
+            if encoding.beyond != "refuses":
+                log.warning("nothing was measured at %s: %s", label, blame(error))
         else:
             for name, metric in tested(module).items():
                 if math.isfinite(value := float(metric.compute())):

@@ -73,7 +73,7 @@ class Effect:
 
 
 def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effect]:
-    """Everything that an encoding tells, at the positions that it was built for.
+    """Everything that an encoding tells, at the positions that it was built for; of several parts those that tell any.
 
     Args:
         encoding: Built for a model. It is left in evaluation.

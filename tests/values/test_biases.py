@@ -174,7 +174,7 @@ def test_sandwich_has_the_bits_of_a_sum_for_every_pair(positions):
     [
         ("fire", (9,), {"length": 0.0}, "must be positive and finite, got 0.0"),
         ("fire", (9,), {"c": -1.0}, "must be positive and finite, got -1.0"),
-        ("dynamic-bias", (9,), {"width": 2, "heads": 1}, "d_model of 4 or more, got 2"),
+        ("dynamic-bias", (9,), {"width": 6, "heads": 1}, "d_model of 8 or more, got 6"),
         ("sandwich", (9,), {"d": 7}, "even and positive, got 7"),
         ("sandwich", (9,), {"d": 0}, "even and positive, got 0"),
         ("sandwich", (9, 9), {}, "serves 1 position axes, got 2"),

@@ -118,6 +118,30 @@ def test_a_stack_needs_no_layers(pair):
     assert build_encoding("stack", spec, dict(zip(("first", "second"), pair, strict=True))).content_width == 24
 
 
+@pytest.mark.parametrize("other", ["shaw", "transformer-xl", "deberta", "cope", "pope"])
+def test_a_stack_may_not_depend_on_the_middle_of_the_text(other):
+    """As ``xpos`` does, in what it makes of a query and of a key alone."""
+    spec = EncodingSpec(24, 2, 2, (64,), causal=True)
+    with pytest.raises(ValueError, match="'xpos' with .* would depend on how long the text is"):
+        build_encoding("stack", spec, {"first": "xpos", "second": other})
+    for fits in ("alibi", "add", "fox"):
+        build_encoding("stack", spec, {"first": "xpos", "second": fits})
+
+
+def test_cells_of_a_larger_image_are_numbered_before_they_are_squeezed():
+    encoding = fresh("raster", (2, 2), of="interpolated(of='add')")
+    state = encoding.prepare(grid_positions((3, 3)))
+    assert torch.allclose(state, fresh("add", (4,)).prepare(4 / 9 * torch.arange(9.0)[:, None]), atol=1e-6)
+
+
+def test_a_random_code_is_the_one_that_was_loaded():
+    one, other = (fresh("random", (9,), table_seed=seed) for seed in (0, 1))
+    state = one.prepare(grid_positions((9,)))
+    one.load_state_dict(other.state_dict())
+    x = torch.zeros(1, 9, 24)
+    assert torch.equal(one.embed(x, state), other.embed(x, other.prepare(grid_positions((9,)))))
+
+
 def test_a_stack_counts_both_and_is_what_both_are():
     encoding = fresh("stack", first="learned", second="swin-bias")
     assert encoding.parameter_count() == 9 * 24 + 2 * 2 * 17
@@ -485,7 +509,24 @@ def test_rotation_by_hand_and_by_rule_agree():
 @pytest.mark.parametrize(
     ("name", "extent", "options", "message"),
     [
-        ("stack", (9,), {"first": "add", "second": "concat"}, "cannot have 'concat' second: it takes channels"),
+        ("stack", (9,), {"first": "add", "second": "concat"}, "'add' with 'concat': the second takes channels"),
+        ("stack", (9,), {"first": "rope", "second": "concat-wide"}, "one widens something that the other reads"),
+        ("stack", (9,), {"first": "shifted(of='add')", "second": "shifted(of='rope')"}, "both move tokens at random"),
+        ("stack", (9,), {"first": "randomized(of='add')", "second": "cpe"}, "away from the neighbours"),
+        ("stack", (9,), {"first": "randomized(of='add')", "second": "yarn"}, "depend on how long the text is"),
+        ("stack", (9,), {"first": "randomized(of='add')", "second": "interpolated"}, "depend on how long the text is"),
+        ("interpolated", (9, 9), {"of": "raster(of='add')"}, "can be inside 'raster'"),
+        ("interpolated", (9,), {"of": "yarn"}, "not stretched already, got 'yarn'"),
+        (
+            "some-heads",
+            (9,),
+            {"of": "embed-scale(of='rope')"},
+            "attention alone, such as rope or alibi, got 'embed-scale'",
+        ),
+        ("some-layers", (9,), {"of": "embed-scale(of='rope')"}, "attention alone, such as rope or alibi, got 'embed"),
+        ("fire", (9,), {"hidden": 0}, "must be positive and finite, got 0"),
+        ("log-cpb", (9,), {"hidden": -1}, "must be positive and finite, got -1"),
+        ("learnable-fourier", (9,), {"gamma": 0.0}, "must be positive and finite, got 0.0"),
         ("stack", (9,), {"first": "concat-qk", "second": "rope"}, "'concat-qk' with 'rope': one widens"),
         ("stack", (9,), {"first": "shaw", "second": "some-heads(of='tupe')"}, "'shaw' with .* one widens"),
         ("stack", (9,), {"first": "transformer-xl", "second": "pope"}, "that the other reads"),

@@ -23,7 +23,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         bias: (1, H, L, L).
 
     Raises:
-        ValueError: If ``d_model`` is below 4.
+        ValueError: If ``d_model`` is below 8: a norm of one channel would leave nothing.
 
     Source:
         Wang et al. 2021, "CrossFormer", its dynamic position bias, https://arxiv.org/abs/2108.00154.
@@ -38,7 +38,7 @@ class DynamicBiasEncoding(PositionalEncoding):
 
     Example:
         >>> import torch
-        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
+        >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = DynamicBiasEncoding(spec)
         >>> encoding(encoding.prepare(torch.arange(3.0)[:, None])).shape
         torch.Size([1, 1, 3, 3])
@@ -55,8 +55,8 @@ class DynamicBiasEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, log_distance: bool = False) -> None:
         super().__init__(spec)
         self.log_distance, width = log_distance, spec.d_model // 4
-        if not width:
-            raise ValueError(f"encoding 'dynamic-bias' needs a d_model of 4 or more, got {spec.d_model}")
+        if width < 2:
+            raise ValueError(f"encoding 'dynamic-bias' needs a d_model of 8 or more, got {spec.d_model}")
         self.network = nn.Sequential(
             Linear(spec.num_axes, width, shift=spec.num_axes**-0.5),
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, width, gain=math.sqrt(2))),

@@ -54,7 +54,7 @@ class FireEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
         super().__init__(spec)
-        check_positive(self.name, length=length, c=c)
+        check_positive(self.name, hidden=hidden, length=length, c=c)
         self.start = c, length
         self.c, self.multiplier = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(()))
         self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2), shift=spec.num_axes**-0.5)

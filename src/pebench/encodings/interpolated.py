@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.ntk_rope import NtkRotaryEncoding
+from pebench.encodings.raster import RasterEncoding
 from pebench.encodings.wrapper import Wrapper
 from pebench.registry import register
 
@@ -24,14 +26,15 @@ class InterpolatedEncoding(Wrapper):
 
     Raises:
         ValueError: If the encoding has a table, which knows nothing in between, or mixes neighbours, as ``cpe`` does,
-            of which there are none a fraction away, or counts tokens by itself.
+            of which there are none a fraction away, or counts tokens by itself, or numbers cells, or is stretched
+            to each text already.
 
     Source:
         Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
         equation 4, https://arxiv.org/abs/2306.15595.
 
     Differs from the paper:
-        1. s is each text's own, where the paper trains on with one; on grids each axis's own.
+        1. s is each text's own, padding counted, where the paper trains on with one; on grids each axis's own.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
@@ -48,6 +51,11 @@ class InterpolatedEncoding(Wrapper):
         if self.contextual:
             raise ValueError(f"encoding 'interpolated' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
+        parts = [*self.inner.modules()]
+        if any(isinstance(part, RasterEncoding) for part in parts):  # squeezed cells of two rows share a number
+            raise ValueError(f"encoding 'interpolated' cannot have {of!r} inside, but can be inside 'raster'")
+        if any(isinstance(part, NtkRotaryEncoding) and part.factor is None for part in parts):
+            raise ValueError(f"encoding 'interpolated' needs one that is not stretched already, got {of!r}")
 
     def squeezed(self, positions: Tensor) -> Tensor:
         """The positions within the trained range: (L, P)."""

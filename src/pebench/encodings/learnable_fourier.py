@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
 from pebench.layers import Linear
 from pebench.registry import register
 
@@ -57,6 +57,7 @@ class LearnableFourierEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, gamma: float = 10.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
         check_ratio(self.name, ratio)
+        check_positive(self.name, hidden=hidden, gamma=gamma)
         if spec.d_model % 2:
             raise ValueError(f"encoding 'learnable-fourier' needs an even d_model, got {spec.d_model}")
         self.gamma = gamma

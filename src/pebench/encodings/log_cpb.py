@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets, spread
 from pebench.registry import register
 
 
@@ -48,6 +48,7 @@ class LogCpbEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 512) -> None:
         super().__init__(spec)
+        check_positive(self.name, hidden=hidden)
         self.hidden = hidden
         self.first = nn.Parameter(torch.empty(spec.num_layers, hidden, spec.num_axes))
         self.shift = nn.Parameter(torch.empty(spec.num_layers, hidden))

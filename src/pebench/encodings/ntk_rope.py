@@ -34,7 +34,8 @@ class NtkRotaryEncoding(RotaryEncoding):
 
     Differs from the paper:
         1. Nothing on text. On grids each axis is stretched by its own s.
-        2. With the dynamic s, a token's vectors depend on how long the text is, past the trained length.
+        2. With the dynamic s, a token's vectors depend on how long the text is, padding counted, past the
+           trained length.
 
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8,), causal=True)

@@ -47,9 +47,9 @@ class RandomEncoding(PositionalEncoding):
         self.register_buffer("table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise))
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The rows for `positions`: (L, D)."""
-        return self.table[cells(positions, self.spec.extent, self.name)]
+        """The rows' numbers for `positions`: (L,)."""
+        return cells(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus code."""
-        return x + state.to(x.dtype)
+        return x + self.table[state].to(x.dtype)

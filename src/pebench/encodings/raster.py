@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.wrapper import Wrapper
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.wrapper import RandomWrapper, Wrapper
 from pebench.registry import register
 
 
@@ -24,8 +24,7 @@ class RasterEncoding(Wrapper):
         As the other encoding's.
 
     Raises:
-        ValueError: If the other encoding is one that may move the tokens, as all that change others: it must be the
-            outer one.
+        ValueError: If the other encoding moves tokens at random: it must be the outer one.
 
     Source:
         Dosovitskiy et al. 2020, "An Image is Worth 16x16 Words", appendix D.4,
@@ -41,7 +40,7 @@ class RasterEncoding(Wrapper):
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add") -> None:
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))
-        if type(self.inner).place is not PositionalEncoding.place:
+        if any(isinstance(part, RandomWrapper) for part in self.inner.modules()):
             raise ValueError(f"encoding 'raster' cannot have {of!r} inside, but can be inside it")
         self.isotropic = self.inner.isotropic and (spec.num_axes == 1 or self.blind)
 

@@ -1,6 +1,7 @@
 """Stack: two encodings at once."""
 
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
+from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.wrapper import RandomWrapper, leaves, overrides
 from pebench.registry import register
 
@@ -25,8 +27,10 @@ class StackedEncoding(PositionalEncoding):
         As both have them; biases are summed.
 
     Raises:
-        ValueError: If the second changes the width of the content, if one reads queries and keys that the other
-            widens, or moves tokens at random to where the other has no positions.
+        ValueError: If the second takes channels from the first, if one widens what the other reads, or moves tokens at
+            random to where the other has no positions, or if both move them; and if what they tell of two tokens would
+            depend on the length of the text, as of ``xpos``, which counts from the middle, with a bias that reads
+            queries.
 
     Source:
         Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
@@ -45,65 +49,69 @@ class StackedEncoding(PositionalEncoding):
         super().__init__(spec)
         self.first = build_encoding(first, spec)
         self.second = build_encoding(second, replace(spec, d_model=self.first.model_width))
-        if self.second.content_width != self.first.model_width:
-            raise ValueError(f"encoding 'stack' cannot have {second!r} second: it takes channels from the first")
         both = self.first, self.second
-        self._refuse_width(first, second)
-        for one, other in (both, both[::-1]):
-            moves = any(isinstance(part, RandomWrapper) for part in one.modules())
-            if moves and other.beyond == "refuses" and not isinstance(other, RandomWrapper):
-                raise ValueError(
-                    f"encoding 'stack' cannot have {first!r} with {second!r}: "
-                    "one moves tokens to where the other has no positions"
-                )
+        if why := self._clash():
+            raise ValueError(f"encoding 'stack' cannot have {first!r} with {second!r}: {why}")
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
-        self.relative = self.relative and self._ignores_a_shift()
+        cells = grid_positions(spec.extent)[
+            :2
+        ]  # not those of a bias that reads queries after the other has turned them
+        self.relative = self.relative and all(torch.allclose(*two, atol=1e-3) for two in self._logits(cells, cells + 1))
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
 
-    def _refuse_width(self, first: str, second: str) -> None:
-        """Refuse one that reads queries and keys of the usual width where the other one widens them."""
-        heads, width = self.spec.num_heads, self.first.model_width // self.spec.num_heads
-        layers = range(self.spec.num_layers)  # which differ in this where one of the two acts in some alone
-        widths = [(query_width(self.first, layer), query_width(self.second, layer)) for layer in layers]
-        if {*widths} <= {(width, width)}:
-            return
-        clash = any(one != width for one, _ in widths) and any(overrides(x, "query_key") for x in leaves(self.second))
-        x, cell = torch.zeros(1, 1, self.model_width), grid_positions(self.spec.extent)[:1]
+    def _clash(self) -> str:
+        """Why the two cannot be together; nothing where they can."""
+        if self.second.content_width != self.first.model_width:
+            return "the second takes channels from the first"
+        moving = [any(isinstance(part, RandomWrapper) for part in one.modules()) for one in (self.first, self.second)]
+        if all(moving):
+            return "both move tokens at random"
+        if any(moving) and "refuses" in (self.first.beyond * moving[1], self.second.beyond * moving[0]):
+            return "one moves tokens to where the other has no positions"
+        for moves, other in ((self.first, self.second), (self.second, self.first)):
+            scattered = any(isinstance(part, RandomizedEncoding) for part in moves.modules())
+            if scattered and any(part.relative and overrides(part, "residual") for part in leaves(other)):
+                return "one moves tokens away from the neighbours that the other looks for"
+        usual = self.first.model_width // self.spec.num_heads
+        layers = range(self.spec.num_layers)
+        wider = any(query_width(self.first, layer) != usual for layer in layers)
+        if wider and any(overrides(part, "query_key") for part in leaves(self.second)):
+            return "one widens queries and keys that the other reads"
+        cells = grid_positions(self.spec.extent)
+        half = max(1, len(cells) // 2)
         try:
-            with torch.no_grad():
-                state = self(self.prepare(self.place(cell)))
-                for layer, (one, other) in enumerate(widths):
-                    wide = torch.zeros(1, heads, 1, one + other - width)
-                    self.bias(wide, wide, x, state, layer)
+            for whole, part in self._logits(cells, cells[:half]):
+                if not torch.allclose(whole[..., :half, :half], part, rtol=1e-3, atol=1e-3):
+                    return "what they tell of two tokens would depend on how long the text is"
         except RuntimeError:
-            clash = True
-        if clash:
-            raise ValueError(
-                f"encoding 'stack' cannot have {first!r} with {second!r}: "
-                "one widens queries and keys that the other reads"
-            )
+            return "one widens something that the other reads"
+        return ""
 
-    def _ignores_a_shift(self) -> bool:
-        """Whether logits do: not those of a bias that reads queries after the other one has turned them."""
-        tried, draw = copy.deepcopy(self), torch.Generator().manual_seed(0)
-        cells, width = grid_positions(self.spec.extent)[:2], self.first.model_width // self.spec.num_heads
-        logits = []
+    def _logits(self, *texts: Tensor) -> Iterator[list[Tensor]]:
+        """Layer by layer the logits (1, H, L, L) of texts at these positions, of which each begins as the longest does.
+
+        Parameters, of which some start at zero, queries, keys and content are drawn anew.
+        """
+        tried, draw, heads = copy.deepcopy(self).eval(), torch.Generator().manual_seed(0), self.spec.num_heads
+        longest = max(map(len, texts))
         with torch.no_grad():
-            for parameter in tried.parameters():  # of which some start at zero
+            for parameter in tried.parameters():
                 parameter.normal_(generator=draw)
-            content = torch.randn(2, 1, self.spec.num_heads, len(cells), width, generator=draw)
-            x = torch.randn(1, len(cells), self.model_width, generator=draw)
-            for positions in (cells, cells + 1):
-                state = tried(tried.prepare(tried.place(positions)))
-                for layer in range(self.spec.num_layers):
-                    q, k = tried.query_key(content[0], content[1], x, state, layer)
-                    bias = tried.bias(q, k, x, state, layer)
-                    logits.append(q @ k.transpose(2, 3) + (0 if bias is None else bias))
-        half = len(logits) // 2
-        return all(torch.allclose(*pair, atol=1e-3) for pair in zip(logits[:half], logits[half:], strict=True))
+            content = torch.randn(2, 1, heads, longest, self.model_width // heads, generator=draw)
+            x = torch.randn(1, longest, self.model_width, generator=draw)
+            states = [tried(tried.prepare(tried.place(positions))) for positions in texts]
+            for layer in range(self.spec.num_layers):
+                found = []
+                for n, state in zip(map(len, texts), states, strict=True):
+                    tried.residual(x[:, :n], None, state, layer)
+                    q, k = tried.query_key(content[0][:, :, :n], content[1][:, :, :n], x[:, :n], state, layer)
+                    bias = tried.bias(q, k, x[:, :n], state, layer)
+                    logits = q @ k.mT + (0 if bias is None else bias)
+                    found.append(logits.tril() if self.spec.causal else logits)
+                yield found
 
     @property
     def content_width(self) -> int:

@@ -76,8 +76,9 @@ class Wrapper(PositionalEncoding):
         Raises:
             ValueError: If it does.
         """
-        for part in leaves(self.inner):
-            if overrides(part, "embed", "residual"):
+        scaled = [p for p in self.inner.modules() if isinstance(p, Wrapper) and type(p).embed is not Wrapper.embed]
+        for part in (*scaled, *leaves(self.inner)):
+            if part in scaled or overrides(part, "embed", "residual"):
                 raise ValueError(
                     f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
                     f"got {part.name!r}"

@@ -40,6 +40,7 @@ class YarnEncoding(NtkRotaryEncoding):
         1. Between fast and slow the share is linear in the pair's number, rounded outwards, as in the
            authors' code and all that follows it; equation 18 has it linear in the number of turns.
         2. On grids each axis is stretched by its own s, and the growth is that of the longest.
+        3. With the dynamic s, the padding of a text past the trained length counts as the text.
 
     Example:
         >>> spec = EncodingSpec(d_model=16, num_heads=1, num_layers=1, extent=(200,), causal=True)

@@ -243,7 +243,7 @@ class Transformer(nn.Module):
 
     def _prepare(self, encoding: PositionalEncoding | Checked, positions: Tensor, length: int) -> Any:
         with torch.inference_mode(False), torch.no_grad():
-            if positions is not self._prepared[0] and positions.shape != (length, self.encoding.spec.num_axes):
+            if positions.shape != (length, self.encoding.spec.num_axes):
                 raise ValueError(
                     f"expected positions of shape {(length, self.encoding.spec.num_axes)} (tokens, axes), "
                     f"got {tuple(positions.shape)}"

@@ -15,7 +15,8 @@ class TextClassifier(Classifier):
     """Text classifier, bidirectional, from the mean of the tokens that are not padding.
 
     A batch is a triple: tokens (B, L), lengths (B,) from 1 to L, and labels (B,). What stands behind a text's
-    length has no influence on it; a text of no token has no mean, and gives NaN.
+    length has no influence on it, but for encodings that stretch with texts longer than `max_len` (``yarn``, say);
+    a text of no token has no mean, and gives NaN.
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
