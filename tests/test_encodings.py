@@ -146,7 +146,7 @@ def test_none_classifies_by_its_bag_of_tokens():
         ("randomized(of='fox')", "'randomized' needs one that asks for positions, got 'fox'"),
         ("stack(first='tupe',second='rope')", "cannot have 'tupe' with 'rope'"),
         ("stack(first='tupe',second='shaw')", "cannot have 'tupe' with 'shaw'"),
-        ("stack(first='add',second='concat')", "it takes channels from the first"),
+        ("stack(first='add',second='concat')", "the second takes channels from the first"),
         ("some-layers(every=0)", "acts in none of 2 layers"),
         ("some-layers(of='add')", "takes one that acts in attention alone"),
         ("some-heads(of='cpe')", "takes one that acts in attention alone"),
