@@ -195,6 +195,7 @@ def sentiment() -> list[Comparison]:
     every, equal = ("core", "confirm"), "fusion-parameters"
     return [
         Comparison("text-imdb", of("rope", *every), of("add", *every)),
+        Comparison("text-imdb", of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
         *(
             Comparison("text-imdb", of(first, page), of(second, page), "shuffled")
             for page, first, second in (

@@ -122,7 +122,7 @@ def test_a_stack_needs_no_layers(pair):
 def test_a_stack_may_not_depend_on_the_middle_of_the_text(other):
     """As ``xpos`` does, in what it makes of a query and of a key alone."""
     spec = EncodingSpec(24, 2, 2, (64,), causal=True)
-    with pytest.raises(ValueError, match="'xpos' with .* would depend on how long the text is"):
+    with pytest.raises(ValueError, match=r"'xpos' with .* would depend on how long the text is"):
         build_encoding("stack", spec, {"first": "xpos", "second": other})
     for fits in ("alibi", "add", "fox"):
         build_encoding("stack", spec, {"first": "xpos", "second": fits})
