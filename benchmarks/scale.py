@@ -79,7 +79,8 @@ SUITE = Suite(
         "but core's, because the long text had no loudness but one. All rows have 2e-3 there, which every row of "
         "`core` and `fusion` chose. Expected is that only an addition three times as loud loses, and that nothing "
         "else is told apart: words in random order cost these models 0.2 points, and even no encoding is not behind.",
-        "There the best of both by validation is the quietest, addition at 0.1 and concatenation at 0.5, the edges. None "
-        "of the three contrasts is clear, so that the gap does not survive whatever a quieter one brings: none was added.",
+        "There the best of both by validation is the quietest, addition at 0.1 and concatenation at 0.5, the edges. "
+        "None of the three contrasts is clear, so that the gap does not survive whatever a quieter one brings: none "
+        "was added.",
     ),
 )

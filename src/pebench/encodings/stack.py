@@ -57,7 +57,8 @@ class StackedEncoding(PositionalEncoding):
         cells = grid_positions(spec.extent)[
             :2
         ]  # not those of a bias that reads queries after the other has turned them
-        self.relative = self.relative and all(torch.allclose(*two, atol=1e-3) for two in self._logits(cells, cells + 1))
+        told = self._logits(cells, cells + 1) if self.relative else ()
+        self.relative = self.relative and all(torch.allclose(here, there, atol=1e-3) for here, there in told)
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
