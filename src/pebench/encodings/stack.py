@@ -54,10 +54,8 @@ class StackedEncoding(PositionalEncoding):
             raise ValueError(f"encoding 'stack' cannot have {first!r} with {second!r}: {why}")
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
-        cells = grid_positions(spec.extent)[
-            :2
-        ]  # not those of a bias that reads queries after the other has turned them
-        told = self._logits(cells, cells + 1) if self.relative else ()
+        cells = grid_positions(spec.extent)[:2]
+        told = self._logits(cells, cells + 1) if self.relative else ()  # a bias may read what the other has turned
         self.relative = self.relative and all(torch.allclose(here, there, atol=1e-3) for here, there in told)
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
