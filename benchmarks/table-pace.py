@@ -22,7 +22,7 @@ SUITE = Suite(
     declared="2026-11-25 21:59",
     shared_machine=True,
     cost=(
-        "72 runs, about 2 hours on 2 cores, two at a time (estimated); 48 of them are those of `scale-learned`: "
+        "72 runs, about 2 hours on 2 cores, two at a time; 48 of them are those of `scale-learned`: "
         "`pebench merge results/scale-learned.jsonl --out runs/table-pace --suite table-pace`"
     ),
     expect=(
