@@ -173,6 +173,11 @@ def packing(folder: Path, rounds: int, task: str, threads: int) -> tuple[str, st
     )
 
 
+def made_by(script: str) -> str:
+    """When and by what command a page is made."""
+    return f"{datetime.now(UTC):%Y-%m-%d}, `{shlex.join(['python', f'benchmarks/{script}', *sys.argv[1:]])}`\n\n"
+
+
 def render(rows: Sequence[tuple[str, str, str]], rounds: int) -> str:
     """The page."""
     from tabulate import tabulate
@@ -183,7 +188,7 @@ def render(rows: Sequence[tuple[str, str, str]], rounds: int) -> str:
     )
     return (
         "# What the engine costs\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, `{shlex.join(['python', 'benchmarks/engine.py', *sys.argv[1:]])}`\n\n"
+        f"{made_by('engine.py')}"
         f"{table}\n\n"
         "- Times are of whole processes, start-up included, unless the line says otherwise.\n"
         "- Beyond training: runs of two steps of a tiny model; eleven of them less one, divided by ten:\n"

@@ -10,15 +10,13 @@ import json
 import os
 import platform
 import random
-import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-from engine import spread
+from engine import made_by, spread
 from pebench import environment
 from pebench.records import FAILURE, FILE_NAME, Record, read_records
 from pebench.registry import encoding_cards
@@ -123,7 +121,7 @@ def render(rows: list[tuple[str, str, str, str]], options: argparse.Namespace) -
     table = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
     return (
         "# What a report costs\n\n"
-        f"{datetime.now(UTC):%Y-%m-%d}, `{shlex.join(['python', 'benchmarks/report.py', *sys.argv[1:]])}`\n\n"
+        f"{made_by('report.py')}"
         f"{table}\n\n"
         f"- Bar: under {BARS}, on a machine that does nothing else.\n"
         "- `pebench report SOURCE --output PREFIX`: every format is written. Memory: resident, of the process.\n"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
 from pebench.encodings.randomized import RandomizedEncoding
-from pebench.encodings.wrapper import RandomWrapper, leaves, overrides
+from pebench.encodings.wrapper import RandomWrapper, leaves, overrides, that_seek_neighbours
 from pebench.registry import register
 
 
@@ -65,14 +65,14 @@ class StackedEncoding(PositionalEncoding):
         """Why the two cannot be together; nothing where they can."""
         if self.second.content_width != self.first.model_width:
             return "the second takes channels from the first"
-        moving = [any(isinstance(part, RandomWrapper) for part in one.modules()) for one in (self.first, self.second)]
-        if all(moving):
-            return "both move tokens at random"
-        if any(moving) and "refuses" in (self.first.beyond * moving[1], self.second.beyond * moving[0]):
-            return "one moves tokens to where the other has no positions"
-        for moves, other in ((self.first, self.second), (self.second, self.first)):
-            scattered = any(isinstance(part, RandomizedEncoding) for part in moves.modules())
-            if scattered and any(part.relative and overrides(part, "residual") for part in leaves(other)):
+        for mover, other in ((self.first, self.second), (self.second, self.first)):
+            moves = [part for part in mover.modules() if isinstance(part, RandomWrapper)]
+            if moves and any(isinstance(part, RandomWrapper) for part in other.modules()):
+                return "both move tokens at random"
+            if moves and other.beyond == "refuses":
+                return "one moves tokens to where the other has no positions"
+            scatters = any(isinstance(part, RandomizedEncoding) for part in moves)
+            if scatters and any(that_seek_neighbours(other)):
                 return "one moves tokens away from the neighbours that the other looks for"
         usual = self.first.model_width // self.spec.num_heads
         layers = range(self.spec.num_layers)

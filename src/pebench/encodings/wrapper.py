@@ -76,13 +76,12 @@ class Wrapper(PositionalEncoding):
         Raises:
             ValueError: If it does.
         """
-        scaled = [p for p in self.inner.modules() if isinstance(p, Wrapper) and type(p).embed is not Wrapper.embed]
-        for part in (*scaled, *leaves(self.inner)):
-            if part in scaled or overrides(part, "embed", "residual"):
-                raise ValueError(
-                    f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
-                    f"got {part.name!r}"
-                )
+        acting = [p for p in self.inner.modules() if isinstance(p, Wrapper) and type(p).embed is not Wrapper.embed]
+        for part in (*acting, *(leaf for leaf in leaves(self.inner) if overrides(leaf, "embed", "residual"))):
+            raise ValueError(
+                f"encoding {self.name!r} takes one that acts in attention alone, such as rope or alibi, "
+                f"got {part.name!r}"
+            )
 
     def refuse_neighbours(self) -> None:
         """Refuse an encoding that mixes neighbouring tokens, or one made of such.
@@ -90,11 +89,8 @@ class Wrapper(PositionalEncoding):
         Raises:
             ValueError: If it does.
         """
-        for part in leaves(self.inner):
-            if part.relative and overrides(part, "residual"):  # it finds other tokens by differences alone
-                raise ValueError(
-                    f"encoding {self.name!r} needs one that does not look for neighbours, got {part.name!r}"
-                )
+        for part in that_seek_neighbours(self.inner):
+            raise ValueError(f"encoding {self.name!r} needs one that does not look for neighbours, got {part.name!r}")
 
 
 def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
@@ -104,6 +100,11 @@ def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
         yield from leaves(part)
     if not inner:
         yield encoding
+
+
+def that_seek_neighbours(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
+    """Those of its `leaves` that mix neighbouring tokens: they find them by differences of positions alone."""
+    return (part for part in leaves(encoding) if part.relative and overrides(part, "residual"))
 
 
 def overrides(encoding: PositionalEncoding, *hooks: str) -> bool:

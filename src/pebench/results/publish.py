@@ -37,7 +37,7 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
     """
     if prefix.is_dir():
         raise UserError(f"--output expects how files' names begin, such as {prefix / 'page'}, got a folder: {prefix}.")
-    if prefix.suffix in (*(ENDINGS.get(form, f".{form}") for form in FORMATS), ".jsonl"):
+    if prefix.suffix in (*map(_ending, FORMATS), ".jsonl"):
         raise UserError(
             f"--output expects how files' names begin, {prefix.with_suffix('')}, got one of them: {prefix}."
         )
@@ -59,7 +59,11 @@ def written(page: Page, name: str) -> dict[str, str]:
         name: How the files are called, without ending; so is the folder of their pictures.
     """
     writers = FORMATS | {"markdown": lambda page: markdown(page, f"{name}-figures")}  # it links to them
-    return {ENDINGS.get(form, f".{form}"): write(page) for form, write in writers.items()}
+    return {_ending(form): write(page) for form, write in writers.items()}
+
+
+def _ending(form: str) -> str:
+    return ENDINGS.get(form, f".{form}")
 
 
 def _with_ending(prefix: Path, ending: str) -> Path:
