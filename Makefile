@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser check
+.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser gpu check
 SUITE ?= core
 DRAWN = add concat rope alibi
 
@@ -57,6 +57,9 @@ cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM 
 	python -m pip install -e '.[ray,slurm]'
 	sh tests/cluster/slurm.sh
 	python -m pytest -m cluster tests/cluster
+
+gpu:  ## Test every encoding, and runs, on a GPU
+	python -m pytest -m gpu tests/test_gpu.py
 
 oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'

@@ -136,6 +136,8 @@ def text() -> list[Comparison]:
         (QUIET, of("concat"), ""),
         (of("concat-qk", "fusion"), of("rope"), ""),
         (of("concat-qk", "fusion"), of("concat"), "2x"),
+        (of("none", "full"), of("add", "full"), "2x"),
+        (of("none", "full"), of("rope", "full"), "4x"),
         (of(TABLE, "fusion-learned"), of("concat"), ""),
         *((of("concat-qk", "site"), of("add-qk", "site"), at) for at in ("2x", "4x")),
         *((of("concat-qk", equal), of(other, equal), at) for other in ("rope", "add-qk") for at in ("2x", "4x")),
