@@ -1163,6 +1163,18 @@ def test_images_of_cifar_move_by_up_to_four_pixels(tmp_path):
     assert max(int(rows.sum()) for rows in moved.all(dim=2)) == 4
 
 
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_batches_for_a_gpu_are_pinned_and_no_others(tmp_path, kind):
+    data = load("lm-grammar", tmp_path)
+    data.trainer = SimpleNamespace(
+        strategy=SimpleNamespace(root_device=torch.device(kind)), global_rank=0, world_size=1
+    )
+    loaders = [data.train_dataloader(), data.val_dataloader(), data.test_dataloader(), *dict(data.beyond([2])).values()]
+    assert [loader.pin_memory for loader in loaders] == [kind == "cuda"] * 5
+    data.trainer = None
+    assert not data.train_dataloader().pin_memory
+
+
 def test_padding_is_told_of_training_texts(tmp_path):
     data = load("text-imdb", tmp_path, batch_size=7)
     texts, lengths = data.split("train")
