@@ -165,6 +165,7 @@ def images() -> list[Comparison]:
         (of(TABLE, "fusion-learned"), QUIET, ""),
         (of(QUIETER_TABLE, "fusion-learned"), QUIET, ""),
         (of("concat-qk (table=learned)", "fusion-learned"), QUIET, ""),
+        *((of(f"{name} (table=learned)", "fusion-learned-parameters"), QUIET, "") for name in ("concat", "concat-qk")),
         (of("concat-qk", "fusion"), of("rope"), ""),
         (of("add-qk", "site", "crossed", "place"), of("add", *every), ""),
         (of("add-qk", "site"), of(QUIET_SUM, "loudness"), ""),
