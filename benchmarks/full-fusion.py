@@ -22,7 +22,7 @@ SUITE = Suite(
     settings={"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"},
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
     margin={"bits_per_byte": 0.005},
-    declared="2026-11-26 07:30",
+    declared="2026-11-26 07:25",
     shared_machine=True,
     cost=(
         "81 runs, of which 36 are those of `full`: `pebench merge results/full.jsonl --out runs/full-fusion --suite "
