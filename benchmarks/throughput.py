@@ -38,6 +38,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from pebench import environment
 from pebench.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
 from pebench.config import Options, RunConfig, TrainConfig
+from pebench.data.base import loader
 from pebench.data.batches import Batches, Windows
 from pebench.events import RunLogger
 from pebench.modules import LanguageModel, TextClassifier, ViT
@@ -433,8 +434,7 @@ def time_pebench(
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
         trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)
-        training = DataLoader(data, sampler=batches, batch_size=None, pin_memory=device.type == "cuda")  # as ours are
-        trainer.fit(module, training, validation)
+        trainer.fit(module, loader(data, batches, device.type == "cuda"), validation)
     return clock.seconds / work.steps
 
 

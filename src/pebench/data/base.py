@@ -145,7 +145,7 @@ class TensorDataModule(lightning.LightningDataModule):
         """Shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
         batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
-        return self._loader(data, batches)
+        return loader(data, batches, self.goes_to_gpu)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Every validation example once."""
@@ -171,21 +171,23 @@ class TensorDataModule(lightning.LightningDataModule):
         """Every example once; fewer at a time where they are `size` times as large as in training."""
         most = len(data) // self.share[1]  # type: ignore[arg-type]  # every process needs a batch, or Lightning fails
         batch_size = max(1, min(round(2 * self.batch_size / size), most))
-        return self._loader(data, Batches(len(data), batch_size, None, lengths, share=self.share))  # type: ignore[arg-type]
+        batches = Batches(len(data), batch_size, None, lengths, share=self.share)  # type: ignore[arg-type]
+        return loader(data, batches, self.goes_to_gpu)
 
     @property
     def share(self) -> tuple[int, int]:
         """Which of how many processes of a Trainer this is; each is dealt its share of the batches."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
-    def _loader(self, data: Dataset[Any], batches: Batches) -> DataLoader[Any]:
-        # batch_size=None: the sampler's index tensor reaches the data set whole, so a batch is one gather
-        return DataLoader(data, sampler=batches, batch_size=None, pin_memory=self.goes_to_gpu)
-
     @property
     def goes_to_gpu(self) -> bool:
         """Whether batches go to a GPU, which waits for its earlier work before it copies from memory not pinned."""
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+
+
+def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
+    """A loader of whole batches: each index tensor reaches the data set as it is, so that a batch is one gather."""
+    return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
 
 
 def every_tenth(count: int) -> tuple[Tensor, Tensor]:
