@@ -26,7 +26,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "81 runs, of which 36 are those of `full`: `pebench merge results/full.jsonl --out runs/full-fusion --suite "
-        "full-fusion`; the others about 8 minutes on one H100, 15 at a time (estimated)"
+        "full-fusion`; the others took 8 minutes on one H100, 15 at a time"
     ),
     expect=(
         "32 of 256 channels are better than 64, by less than 0.01, and 16 not clearly otherwise; concat-qk and add-qk "

@@ -138,6 +138,8 @@ def text() -> list[Comparison]:
         (of("concat-qk", "fusion"), of("concat"), "2x"),
         (of("none", "full"), of("add", "full"), "2x"),
         (of("none", "full"), of("rope", "full"), "4x"),
+        *((of("rope", "full-fusion"), of(name, "full-fusion"), "2x") for name in ("add-qk", "concat-qk")),
+        (of("concat (d_p=16)", "full-fusion"), of("concat", "full-fusion"), "2x"),
         (of(TABLE, "fusion-learned"), of("concat"), ""),
         *((of("concat-qk", "site"), of("add-qk", "site"), at) for at in ("2x", "4x")),
         *((of("concat-qk", equal), of(other, equal), at) for other in ("rope", "add-qk") for at in ("2x", "4x")),
