@@ -15,8 +15,8 @@ SUITE = Suite(
     declared="2026-11-26 07:00",
     shared_machine=True,
     cost=(
-        "110 runs, about 25 minutes on 2 cores, two at a time (estimated); 66 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/split-text --suite split-text`"
+        "110 runs on 2 cores, two at a time; the 44 new ones took 37 minutes, and 66 of them are core's: `pebench "
+        "merge results/core.jsonl --out runs/split-text --suite split-text`"
     ),
     expect=(
         "Nothing separates, on either. Half of the channels for position halves the word table, which is nine tenths "

@@ -201,6 +201,7 @@ def sentiment() -> list[Comparison]:
     return [
         Comparison("text-imdb", of("rope", *every), of("add", *every)),
         Comparison("text-imdb", of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
+        Comparison("text-imdb", of("concat (d_p=32)", "split-text"), of("concat"), "shuffled"),
         *(
             Comparison("text-imdb", of(first, page), of(second, page), "shuffled")
             for page, first, second in (
