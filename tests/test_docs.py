@@ -29,7 +29,6 @@ from pebench.plugins import Plugin
 from pebench.records import read_records
 from pebench.registry import encoding_cards, parse_encoding
 from pebench.results import figures
-from pebench.results.figures.style import to_svg
 from pebench.results.grids import differences
 from pebench.results.page import Page
 from pebench.results.publish import ENDINGS, FORMATS, written
@@ -61,7 +60,7 @@ def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) ->
         published = records.with_suffix(ending).read_text(encoding="utf-8")
         assert comparable(published) == comparable(text), f"{ending}: make results SUITE={records.stem}"
     if SAME_MATPLOTLIB:  # which draws to the byte
-        drawn = {picture.name: to_svg(picture.figure) for picture in figures.pictures(page)}
+        drawn = {picture.name: picture.svg for picture in figures.pictures(page)}
         shown = records.parent.glob(f"{records.stem}-figures/*.svg")
         assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, (
             f"make results SUITE={records.stem}"
