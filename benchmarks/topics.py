@@ -28,7 +28,7 @@ SUITE = Suite(
         "Without layers all are best at 1.6e-2 then, the edge again. So 3.2e-2 was added for every row, with two "
         "tested runs of each bag at 1.6e-2 done; and 6.4e-2 when learned without layers was best at 3.2e-2.",
         "There add without layers is best, at the edge once more, by 0.27 points over 1.6e-2, three documents, and the "
-        "others are not. The rule would have the grid go on; it ends there, as rates from 1.6e-2 on differ by less than "
-        "seeds do, and with two layers all are far worse.",
+        "others are not. The rule would have the grid go on; it ends there, as rates from 1.6e-2 on differ by less "
+        "than seeds do, and with two layers all are far worse.",
     ),
 )
