@@ -13,7 +13,7 @@ SUITE = Suite(
     margin={"accuracy": 0.005},
     declared="2026-11-23 02:58",
     shared_machine=True,
-    cost="150 runs, about an hour and a quarter on 2 cores, two at a time (estimated)",
+    cost="150 runs, which took an hour on 2 cores, two at a time",
     expect="No encoding differs from add by more than half a point or the noise; the bag (no layers) is as good.",
     decision=(
         "Order hardly matters if, with two layers, none is not told from add, or less than two points from it; and the "
