@@ -18,7 +18,7 @@ SUITE = Suite(
     settings={"model.num_layers": 2},
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
     margin={"accuracy": 0.005},
-    declared="2026-11-26 11:57",
+    declared="2026-11-26 11:55",
     shared_machine=True,
     cost=(
         "65 runs, of which 52 are those of `topics-quiet`: `pebench merge results/topics-quiet.jsonl --out "
@@ -26,10 +26,11 @@ SUITE = Suite(
     ),
     expect="At the pace of other weights the quiet table stays quiet and is level with no encoding at all.",
     decision=(
-        "`topics-quiet` finds that a quiet start is no help. The pace explains what the table is behind by if the first "
-        "contrast is clear, or else is no part of it that eight seeds see: they see two points half of the time, by the "
-        "spread of what is known. A table that is quiet and slow hardly moves in a thousand steps, and is then nearly "
-        "no encoding at all, so that being level with that is no finding on tables. All of `topics-quiet` was known "
-        "when this was declared. Where a row's best rate is at the edge of its grid, the grid goes on for all rows."
+        "`topics-quiet` finds that a quiet start is no help. The pace explains what the table is behind by if the "
+        "first contrast is clear, or else is no part of it that eight seeds see: they see two points half of the time, "
+        "by the spread of what is known. A table that is quiet and slow hardly moves in a thousand steps, and is then "
+        "nearly no encoding at all, so that being level with that is no finding on tables. All of `topics-quiet` was "
+        "known when this was declared. Where a row's best rate is at the edge of its grid, the grid goes on for all "
+        "rows."
     ),
 )
