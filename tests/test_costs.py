@@ -156,6 +156,19 @@ def test_products_in_the_hooks_of_anyones_encoding_are_counted() -> None:
     assert cost(config).flops - plain == 3 * 2 * 16 * config.model.d_model**2
 
 
+@pytest.mark.parametrize("encoding", ["concat-qk", "log-cpb", "add-proj", "cope"])
+def test_in_a_training_step_what_a_batch_shares_counts_once(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configure("lm-grammar" if encoding == "cope" else "vit-digits", encoding, settings={"train.batch_size": 6})
+    module = build(config, datamodule_of(config))
+    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
+    batch = tuple(part.repeat(6, *[1] * (part.dim() - 1)) for part in full_length_batch(config))
+    module.loss(batch)  # what is prepared is kept, and costs nothing in a step
+    with FlopCounterMode(display=False) as counter:
+        module.loss(batch).backward()
+    assert cost(config).of("FLOPs") == counter.get_total_flops() // 6
+    assert (cost(config).of("FLOPs") == cost(config).flops) == (encoding == "cope")  # which shares nothing
+
+
 def test_a_record_counts_the_text_of_median_length() -> None:
     config = configure("text-order", "none")
     data = datamodule_of(config)

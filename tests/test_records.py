@@ -34,6 +34,12 @@ DAMAGED = {
     "binary": b"\xff\xfe\x00",
     "a config without settings": b'{"config": {"task": "vit-digits", "encoding": "add"}}',
     "an unknown field": json.dumps(RECORD.to_dict() | {"surprise": 1}).encode(),
+    "no metrics": json.dumps(RECORD.to_dict() | {"metrics": None}).encode(),
+    "a metric in words": json.dumps(RECORD.to_dict() | {"metrics": {"test/accuracy": "good"}}).encode(),
+    "no environment": json.dumps(RECORD.to_dict() | {"environment": None}).encode(),
+    "an error in words": json.dumps(RECORD.to_dict() | {"error": "boom"}).encode(),
+    "a start that is no time": json.dumps(RECORD.to_dict() | {"started": 5}).encode(),
+    "a start somewhere": json.dumps(RECORD.to_dict() | {"started": "2026-01-01T00:00:00"}).encode(),
     "a config that cannot be": json.dumps(RECORD.to_dict()).replace('"d_model": 16', '"d_model": -1').encode(),
 }
 damaged = pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED.keys())

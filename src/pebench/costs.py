@@ -28,22 +28,31 @@ class Cost:
         parameters: Trained parameters of the whole model.
         trunk: Floating-point operations of matrix products, forward and backward, on one example of full length, but
             for those in the encoding's hooks.
-        hooks: Counts these: it takes a second to begin, which only those wait for who ask.
+        hooks: Counts these, of so many examples together: it takes a second to begin, which only those wait for who
+            ask.
+        batch_size: Examples of a training step.
     """
 
     encoding: int
     parameters: int
     trunk: int
-    hooks: Callable[[], int] = field(repr=False, compare=False)
+    hooks: Callable[[int], int] = field(repr=False, compare=False)
+    batch_size: int
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of matrix products, forward and backward, on one example of full length."""
-        return self.trunk + self.hooks()
+        """Floating-point operations of matrix products, forward and backward, on one example of full length alone."""
+        return self.trunk + self.hooks(1)
+
+    @property
+    def flops_in_a_batch(self) -> int:
+        """As `flops`, an example's part of a training step: what a batch shares, as a projected table, counts once."""
+        one, two = self.hooks(1), self.hooks(2)
+        return self.trunk + (one + (self.batch_size - 1) * (two - one)) // self.batch_size
 
     def of(self, regime: str) -> int:
-        """What a regime makes equal: ``parameters`` or ``FLOPs``."""
-        return self.parameters if regime == "parameters" else self.flops
+        """What a regime makes equal: ``parameters``, or ``FLOPs``, those of a training step."""
+        return self.parameters if regime == "parameters" else self.flops_in_a_batch
 
 
 def cost(config: RunConfig) -> Cost:
@@ -84,7 +93,8 @@ def cost(config: RunConfig) -> Cost:
     trunk = 3 * 2 * forward + 2 * 2 * length * pixels * content
     options = tuple(sorted(config.encoding_args.items()))
     hooks = functools.partial(_hook_flops, load_encoding(config.encoding), options, spec)
-    return Cost(own, own + inputs + layers * block + 2 * d + (d + 1) * classes, trunk, hooks)
+    parameters = own + inputs + layers * block + 2 * d + (d + 1) * classes
+    return Cost(own, parameters, trunk, hooks, config.train.batch_size)
 
 
 def _attention_width(encoding: "PositionalEncoding") -> int:
@@ -102,8 +112,8 @@ def _attention_width(encoding: "PositionalEncoding") -> int:
 
 
 @functools.cache
-def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "EncodingSpec") -> int:
-    """Operations of the matrix products in the hooks, over all layers, forward and backward, for one example.
+def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "EncodingSpec", examples: int) -> int:
+    """Operations of the matrix products in the hooks, over all layers, forward and backward, for a few examples.
 
     As PyTorch counts them; zero where a hook fails.
     """
@@ -117,7 +127,7 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
             encoding = build_encoding(maker, spec, dict(options))
             with torch.no_grad():
                 prepared = encoding.prepare(encoding.place(grid_positions(spec.extent)).float())  # which runs keep
-            content = torch.zeros(1, spec.max_len, encoding.content_width, requires_grad=True)
+            content = torch.zeros(examples, spec.max_len, encoding.content_width, requires_grad=True)
             with FlopCounterMode(display=False) as counter:
                 told = [part.sum() for part in _told(encoding, content, prepared) if part.requires_grad]
                 torch.autograd.backward(told)

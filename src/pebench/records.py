@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ class Record:
         error: For a failed run: its ``kind``, the ``reason`` in one line and the ``log``'s tail.
         protocol: Version of the rules.
         schema: Version of this layout.
-        matched_flops: As `flops_per_sample`, of a sample of full length, by which the regime ``FLOPs`` matches rows.
+        matched_flops: As `flops_per_sample`, of a sample of full length in a training step, whose samples share some of
+            the work: by this the regime ``FLOPs`` matches rows.
         position_shares: Of the variance of what enters each block, and last the output layer, the share that lies
             between positions: ``untrained`` and ``trained``. See `pebench.shares`.
     """
@@ -106,7 +108,25 @@ class Record:
     def from_dict(values: Mapping[str, Any]) -> "Record":
         """The record that `to_dict` wrote."""
         rest = {name: value for name, value in values.items() if name not in ("config", "key")}
-        return Record(config=RunConfig.from_dict(values["config"]), **rest)
+        return checked(Record(config=RunConfig.from_dict(values["config"]), **rest))
+
+
+def checked(record: Record) -> Record:
+    """The same record, if its fields are of the kinds that reports take for granted.
+
+    Raises:
+        TypeError: If one is not.
+        ValueError: If it does not say when the run was started.
+    """
+    for name in ("metrics", "parameters", "dataset", "environment", "position_shares", "error"):
+        value = getattr(record, name)
+        if not isinstance(value, Mapping) and not (name == "error" and value is None):
+            raise TypeError(f"expected {name} as names and values, got {value!r}")
+    if not all(isinstance(value, int | float) for value in record.metrics.values()):
+        raise TypeError(f"expected numbers as metrics, got {dict(record.metrics)}")
+    if record.started and datetime.fromisoformat(record.started).tzinfo is None:
+        raise ValueError(f"expected the time at which the run was started with its zone, got {record.started!r}")
+    return record
 
 
 def write_record(record: Record, out: Path) -> Path:
@@ -229,7 +249,7 @@ class _Reader:
         values.pop("key", None)
         facts = {name: values[name] for name in ("dataset", "environment", "parameters") if name in values}
         values |= self._shared(facts, lambda same: same)
-        return Record(config=kind.with_seed(seed), **values)
+        return checked(Record(config=kind.with_seed(seed), **values))
 
     def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:
         """What was made of values that look the same: 1 is not 1.0 here, though equal."""

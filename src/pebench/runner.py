@@ -138,7 +138,7 @@ def run(
         curve=curve.points,
         parameters={"encoding": count(module.trunk.encoding), "total": count(module)},
         flops_per_sample=flops,
-        matched_flops=cost(config).flops if config.regime == "FLOPs" else None,
+        matched_flops=cost(config).of(config.regime) if config.regime == "FLOPs" else None,
         throughput=config.train.batch_size * stopwatch.steps / stopwatch.seconds if stopwatch.seconds else None,
         peak_memory_gib=memory,
         duration_s=stopwatch.wall,

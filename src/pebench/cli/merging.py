@@ -43,7 +43,7 @@ def merge_command(options: argparse.Namespace) -> int:
         records, _ = merge([records, _equal_already(records, suite.regime)])
         found = {record.config.key: record for record in records}
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
-        records = [record for record in records if record.config.key in wanted]
+        records = _with_costs(record for record in records if record.config.key in wanted)
         if not records:
             raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
@@ -74,12 +74,24 @@ def merge_command(options: argparse.Namespace) -> int:
 
 def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
     """Runs at equal width as runs of another regime; where matching changes nothing in the model they are the same."""
-    from pebench.costs import cost
-
     if regime == "width":
         return []
-    renamed = [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
-    return [replace(r, matched_flops=cost(r.config).flops) for r in renamed] if regime == "FLOPs" else renamed
+    return [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
+
+
+def _with_costs(records: "Iterable[Record]") -> "list[Record]":
+    """The same; those that were at equal width are told the operations that the regime ``FLOPs`` matches."""
+    from pebench.costs import cost
+
+    known: dict[str, int] = {}
+    found = []
+    for r in records:
+        if r.config.regime == "FLOPs" and r.ok and not r.matched_flops:
+            kind = r.config.kind_key
+            known[kind] = known.get(kind) or cost(r.config).of("FLOPs")
+            r = replace(r, matched_flops=known[kind])
+        found.append(r)
+    return found
 
 
 def _outcome(record: "Record", other: "Record") -> str:

@@ -31,7 +31,7 @@ from pebench.words import natural
 REGIME_TEXT = {
     "width": "width (the same trunk and steps in every row)",
     "parameters": "parameters (the same total within 1 %, by the width of the feed-forward layers)",
-    "FLOPs": "FLOPs (the same on an example alone within 1 %, texts at full length, by the feed-forward layers' width)",
+    "FLOPs": "FLOPs (the same in a training step within 1 %, texts at full length, by the feed-forward layers' width)",
 }
 """What the rows of a table have in common, in words."""
 
