@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ from pebench.config import CORE_ENCODINGS, Options
 from pebench.errors import UserError
 from pebench.executors.server import _prepare
 from pebench.executors.worker import failed_record
-from pebench.records import FILE_NAME, find_record, read_records
+from pebench.records import FILE_NAME, find_record, read_records, write_record
 from pebench.registry import encoding_cards
 from pebench.suites import Suite, load_suite, suite_files
 from pebench.tasks import TASKS, configure
@@ -278,6 +278,22 @@ def test_failed_runs_are_kept_where_they_cannot_be_tried_again(
     assert ask(*again, "--executor-option", "a=b", out=tmp_path).code == 2
     assert f"--executor {executor} has no options, got a" in capsys.readouterr().err
     assert read_records(tmp_path) == [failure]
+
+
+def test_failures_that_were_to_be_tried_again_outlast_an_interruption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = [configure("vit-digits", name, 0, "smoke") for name in ("add", "rope")]
+    failures = [failed_record(config, tmp_path, "killed", "the power failed", 1.0) for config in configs]
+
+    def interrupted(*_: object) -> None:
+        assert find_record(failures[0].config, tmp_path) is None
+        write_record(replace(failures[0], status="ok", error=None), tmp_path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pebench.cli.running.find_executor", lambda name: interrupted)
+    assert ask(*SMOKE, "--pe", "add", "--pe", "rope", "--seed", "0", "--retry-failed", out=tmp_path).code == 130
+    assert [(r.config.encoding, r.ok) for r in read_records(tmp_path)] == [("add", True), ("rope", False)]
 
 
 def test_the_end_of_a_command_leaves_signals_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -565,6 +581,12 @@ def test_what_there_is_is_listed() -> None:
     assert "options: base=10000.0, ratio=1.0" in ask("list", "encodings").text
     assert max(map(len, ask("list", "encodings").lines)) <= 120
     assert re.search(r"^vit-digits .*\[smoke, quick\]$", ask("list", "tasks").text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("what", "words"), [("foo", "unknown list 'foo'"), ("tasks", "tasks are listed as text")])
+def test_what_cannot_be_listed_so_is_told(what: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask("list", what, "--format", "markdown").code == 2
+    assert words in capsys.readouterr().err
 
 
 def test_a_report_is_markdown_csv_or_json(first: Answer) -> None:

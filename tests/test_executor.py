@@ -27,7 +27,7 @@ from pebench.errors import DivergedError, UserError
 from pebench.executors import Resources, find_executor
 from pebench.executors.local import _Running, execute
 from pebench.executors.server import prepare
-from pebench.executors.worker import LOG, failed_record, failure_kind, work
+from pebench.executors.worker import LOG, failed_record, failure_kind, logged, work
 from pebench.records import Record, find_record, read_config, read_records, write_config
 from pebench.runner import run
 from pebench.tasks import configure
@@ -197,6 +197,26 @@ def test_a_run_that_another_process_failed_is_not_tried_again(name: str, tmp_pat
     assert display.ended == [failed]
     assert work(HEALTHY[0], options(tmp_path))
     assert find_record(HEALTHY[0], tmp_path) == failed
+
+
+def test_the_log_of_a_run_that_is_done_stays(tmp_path: Path) -> None:
+    failed_record(HEALTHY[0], tmp_path, "time limit", "too slow there", 1.0)
+    log = tmp_path / HEALTHY[0].directory / LOG
+    log.write_text("what was printed there\n", encoding="utf-8")
+    with logged(log.parent):
+        assert work(HEALTHY[0], options(tmp_path))
+    assert log.read_text(encoding="utf-8") == "what was printed there\n"
+
+
+def test_a_log_is_of_the_latest_attempt_alone(tmp_path: Path) -> None:
+    log = tmp_path / RAISES.directory / LOG
+    log.parent.mkdir(parents=True)
+    log.write_text("of an earlier attempt\n", encoding="utf-8")
+    (log.parent / "checkpoints").touch()
+    with logged(log.parent):
+        assert work(RAISES, options(tmp_path))
+    assert "of an earlier attempt" not in (text := log.read_text(encoding="utf-8"))
+    assert text.count("Traceback") == 1
 
 
 def test_more_to_a_batch_than_there_are_examples_is_the_users_error(tmp_path: Path) -> None:

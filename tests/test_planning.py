@@ -102,6 +102,12 @@ def test_seeds_that_select_are_not_tested(seeds: int | list[int], count: int) ->
     assert selecting.isdisjoint(config.seed for config in plan.testing(scored(plan, lambda c: 1.0)))
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_is_none_is_told_before_anything_selects(seed: int) -> None:
+    with pytest.raises(UserError, match=rf"a seed must be in \[0, 2\^32\), got {seed}"):
+        plan_of(select={RATE: [1e-3, 1e-2]}, seeds=[1, seed])
+
+
 def test_candidates_differ_from_their_kind_in_what_is_selected_alone() -> None:
     plan = plan_of(select={RATE: [1e-3, 1e-2], DECAY: [0.0, 0.1]}, selection_seeds=2)
     for config in plan.selecting():

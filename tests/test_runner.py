@@ -430,6 +430,12 @@ def test_gradients_that_are_scaled_are_unscaled_before_they_are_clipped(scaler: 
     assert module.configure_optimizers()["optimizer"].defaults["fused"] is fused
 
 
+def test_a_trainer_that_goes_on_for_ever_has_no_schedule(tmp_path: Path) -> None:
+    trainer = lightning.Trainer(default_root_dir=tmp_path, max_time={"seconds": 1}, accelerator="cpu", logger=False)
+    with pytest.raises(ValueError, match="give the Trainer max_steps or max_epochs"):
+        trainer.fit(build(smoke(), datamodule_of(smoke())), datamodule=datamodule_of(smoke()))
+
+
 def test_a_run_clips_at_what_its_settings_say(tmp_path: Path) -> None:
     usual, still = (run(smoke(clip=clip), options(tmp_path / str(clip))) for clip in (1.0, 1e-12))
     assert abs(still.curve[0]["val/loss"] - usual.curve[0]["val/loss"]) > 1e-4  # such gradients move AdamW by nothing
@@ -486,7 +492,7 @@ def test_the_loss_is_looked_at_every_so_many_steps() -> None:
 def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, watch = [0.0], Stopwatch()
     monkeypatch.setattr("pebench.callbacks.time.perf_counter", lambda: clock[0])
-    trainer = SimpleNamespace(global_step=0, max_steps=10, state=SimpleNamespace(fn="fit"))
+    trainer = SimpleNamespace(global_step=0, max_steps=10, state=SimpleNamespace(fn="fit"), world_size=1)
     trainer.strategy = SimpleNamespace(root_device=torch.device("cpu"))
     watch.setup(trainer, None, "fit")
     for step in range(1, 11):
@@ -519,13 +525,19 @@ def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(mon
 
 
 def test_the_stopwatch_measures_one_device_and_names_all() -> None:
+    trainer: Any = SimpleNamespace(strategy=SimpleNamespace(root_device=torch.device("cpu")), world_size=1)
     watch = Stopwatch()
-    watch.devices = ["cuda: B"]
+    watch.setup(trainer, None, "fit")
+    (here,) = watch.devices
     earlier = {"seconds": 5.0, "steps": 10, "wall": 6.0, "started": "2026-01-01T00:00:00+00:00"}
-    watch.load_state_dict({**earlier, "devices": ["cuda: B", "cpu: A"]})
-    assert (watch.seconds, watch.steps, watch.devices) == (0, 0, ["cpu: A", "cuda: B"])
+    other = ["cuda: B", torch.get_num_threads(), 1]
+    watch.load_state_dict({**earlier, "devices": [here, "cuda: B"], "place": other})
+    assert (watch.seconds, watch.steps, watch.devices) == (0, 0, ["cuda: B", here])
     assert (watch.earlier, watch.started) == (6, "2026-01-01T00:00:00+00:00")
-    watch.load_state_dict({**earlier, "devices": ["cpu: A", "cuda: B"]})
+    for place in (None, [here, torch.get_num_threads() + 1, 1], [here, torch.get_num_threads(), 2]):
+        watch.load_state_dict({**earlier, "devices": [here], "place": place})
+        assert (watch.seconds, watch.steps, watch.devices) == (0, 0, [here])  # as fast as another
+    watch.load_state_dict({**earlier, "devices": ["cuda: B", here], "place": [here, torch.get_num_threads(), 1]})
     assert (watch.seconds, watch.steps) == (5, 10)
 
 

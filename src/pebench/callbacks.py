@@ -89,7 +89,7 @@ class Stopwatch(Callback):
     """Measures training time without validation or checkpoints, from the end of the first steps of every attempt on.
 
     Attributes:
-        seconds: Training time measured; of attempts on one device, the latest.
+        seconds: Training time measured; of attempts on one device with as many threads, the latest.
         steps: Steps in it.
         earlier: Wall-clock time of the attempts that this one resumes, in seconds.
         started: When the first of them began, in UTC.
@@ -102,6 +102,7 @@ class Stopwatch(Callback):
         self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.devices: list[str] = []
+        self._place: list[Any] = []  # what decides how fast it goes: the device, threads, processes
         self._born = time.perf_counter()
         self._since: float | None = None
         self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
@@ -110,6 +111,7 @@ class Stopwatch(Callback):
         """Note the device."""
         if not self.devices:
             self.devices = [environment.device_text(trainer.strategy.root_device)]
+            self._place = [*self.devices, torch.get_num_threads(), trainer.world_size]
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start the watch, once warm and after every validation."""
@@ -143,12 +145,12 @@ class Stopwatch(Callback):
         """Stop the watch, and tell the time so far to the checkpoint that is being written."""
         self._pause()
         kept = {"seconds": self.seconds, "steps": self.steps, "wall": self.wall}
-        return {**kept, "started": self.started, "devices": self.devices}
+        return {**kept, "started": self.started, "devices": self.devices, "place": self._place}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         earlier, here = state_dict["devices"], self.devices[-1:]
-        if earlier[-1:] == here:  # else its speed is another's
+        if state_dict.get("place") == self._place:  # else its speed is another's
             self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
         self.earlier, self.started = state_dict["wall"], state_dict["started"]
         self.devices = [*(device for device in earlier if device not in here), *here]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed
 from pebench.costs import matched
 from pebench.errors import UserError, unknown_name
 from pebench.plugins import add_paths
@@ -273,6 +273,11 @@ class Suite:
         yield from self._unknown_task("select with more seeds", self.selection_seeds)
         if not self.tested_seeds:
             yield f"seeds must be at least 1, or a list of some, got {self.seeds}."
+        wrong: list[str] = []
+        with _collected(wrong):
+            check_seed(min(self.tested_seeds, default=0))
+            check_seed(max(self.tested_seeds, default=0))
+        yield from wrong
         if not all(self.selecting_seeds(task) for task in self.tasks):
             yield f"selection_seeds must be at least 1, got {self.selection_seeds}."
         if self.select and any(seed in self.selecting_seeds(task) for task in self.tasks for seed in self.tested_seeds):

@@ -18,8 +18,6 @@ def list_command(options: argparse.Namespace) -> int:
     rows: list[tuple[str, str]]
     if options.what == "encodings":
         return _list_encodings(options.format)
-    if options.format != "text":
-        raise UserError(f"--format is for encodings, which have cards; {options.what} are listed as text.")
     if options.what == "tasks":
         from pebench.tasks import TASKS
 
@@ -34,6 +32,8 @@ def list_command(options: argparse.Namespace) -> int:
         rows = list(EXECUTORS.items())
     else:
         raise unknown_name("list", options.what, ("tasks", "encodings", "suites", "executors"))
+    if options.format != "text":
+        raise UserError(f"--format is for encodings, which have cards; {options.what} are listed as text.")
     width = max(len(name) for name, _ in rows)
     sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
     return 0

@@ -258,7 +258,7 @@ def start(
 
 @contextlib.contextmanager
 def retried(failed: Sequence[Record], out: Path) -> Iterator[None]:
-    """Have runs tried again, once, whoever else works on this folder; what an executor refuses stays as it was.
+    """Have runs tried again, once, whoever else works on this folder; what comes to no end stays as it was.
 
     Args:
         failed: Their records.
@@ -268,7 +268,7 @@ def retried(failed: Sequence[Record], out: Path) -> Iterator[None]:
         (out / record.config.directory / FAILURE).unlink(missing_ok=True)
     try:
         yield
-    except UserError:
+    except BaseException:  # an executor refuses, or is interrupted: of what has no other record, the failure is known
         for record in failed:
             if not find_record(record.config, out):
                 write_record(record, out)

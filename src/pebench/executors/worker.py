@@ -48,6 +48,8 @@ def work(
             return False
         if find_record(config, options.out):  # another process has done it, or tried
             return True
+        with contextlib.suppress(FileNotFoundError):
+            os.truncate(folder / LOG, 0)  # of an earlier attempt, or of a process that had the run till now
         started = time.monotonic()
         limit = options.time_limit_s or math.inf
 
@@ -87,7 +89,7 @@ def logged(folder: Path) -> Iterator[None]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept = os.dup(1), os.dup(2)
-    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o666)
+    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)
