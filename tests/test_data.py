@@ -252,6 +252,12 @@ def test_fewer_examples_than_a_batch_are_refused(count, size):
         Batches(count, size, seed=0)
 
 
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_batch_of_nothing_is_refused(size):
+    with pytest.raises(ValueError, match=f"batch_size must be 1 or more, got {size}"):
+        datamodule("vit-digits", batch_size=size)
+
+
 class Watcher(lightning.LightningModule):
     """Learns nothing and notes the batches that it is given."""
 

@@ -170,6 +170,17 @@ def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
         build_encoding(name, specs[0], {option: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [(n, o) for n, card in encoding_cards().items() for o, usual in card.options.items() if type(usual) is float]
+    + [("ntk-rope", "factor"), ("yarn", "factor")],
+)
+def test_an_option_that_is_no_number_is_refused(name: str, option: str):
+    spec = next(setting.spec for setting in SETTINGS if Subject(name).serves(setting))
+    with pytest.raises(ValueError, match="got nan"):
+        build_encoding(name, spec, {option: math.nan})
+
+
 class Slope(PositionalEncoding):
     """Keeps the positions as they are and trains one rate."""
 

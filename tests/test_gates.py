@@ -49,6 +49,8 @@ def test_without_an_encoding_order_does_not_count(factor, holds):
         ({"none": 0.333, "add": 0.99, "rope": 0.96}, True),
         ({"none": 0.333, "add": 0.99, "rope": 0.94}, False),
         ({"none": 0.40, "add": 0.99}, False),
+        ({"rope": 0.97, "add": 0.99}, None),
+        ({"rope": 0.90, "add": 0.99}, False),
     ],
 )
 def test_order_alone_is_learned_by_encodings_alone(means, holds):
@@ -142,6 +144,8 @@ def test_gates_stand_on_the_page():
     assert "## Gates" in text
     assert "**Does not hold** on text-order (tier smoke, protocol" in text
     assert "Found: none 33.3 %; unsolved: add 90.0 %." in text
+    assert "Found: no none; unsolved: by no other." in markdown(Page.of(rows("text-order", {"add": 0.97})))
+    assert "## Gates" not in markdown(Page.of(rows("text-order", {"none": 0.333})))
     assert "## Gates" not in markdown(Page.of(rows("vit-digits", {"add": 0.6, "rope": 0.5})))
 
 

@@ -116,6 +116,12 @@ def test_16_bit_attention_is_near_the_exact_one(mask, causal):
     torch.testing.assert_close(output.float(), expected, atol=3e-2, rtol=0)
 
 
+def test_64_bit_attention_with_a_bias_that_trains_is_as_exact_as_without():
+    q, k, v, mask = (part.double() for part in (*heads(), noise(3, 5, 5)))
+    output = attend(q, k, v, mask.clone().requires_grad_(), False, 0.5)
+    torch.testing.assert_close(output, attend(q, k, v, mask, False, 0.5), atol=1e-14, rtol=0)
+
+
 def test_the_kernel_on_a_cpu_is_the_faster_one():
     q, mask = noise(1, 1, 2, 4), noise(2, 2)
     assert attention_kernel(q, None) == attention_kernel(q, mask) == "sdpa"

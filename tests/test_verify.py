@@ -8,7 +8,8 @@ import pytest
 from pebench.cli import main
 from pebench.cli.verifying import read_options
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, BrokenError, Subject, check
-from pebench.conformance.card import acts_on, attention, card
+from pebench.conformance.card import acts_on, attention, card, step_cost
+from pebench.encodings.add import AddEncoding
 from pebench.encodings.base import PositionalEncoding
 
 MINE = '''
@@ -119,6 +120,16 @@ def test_mistakes_are_told_in_a_line(mine, capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_what_refuses_a_length_is_timed_at_others():
+    class Short(AddEncoding):
+        def __init__(self, spec):
+            if spec.max_len > 100:
+                raise ValueError("encoding 'short' has 100 places")
+            super().__init__(spec)
+
+    assert [length for length, _ in step_cost(Subject(Short), rounds=2)] == [64]
 
 
 def test_a_setting_goes_before_an_encodings_own_option_even_by_its_default():

@@ -85,8 +85,8 @@ class TrainConfig:
         weight_decay: Decoupled decay of weight matrices; norms, biases and all of an encoding have none.
         warmup: Share of ``max_steps`` spent warming up.
         clip: Largest gradient norm.
-        evaluations: Validation is measured every ``max_steps // evaluations`` steps, and at the last step: once more
-            than asked for where that does not divide. The best one chooses the weights tested.
+        evaluations: Validation is measured every ``max_steps // evaluations`` steps, and at the last step: more often
+            than asked for where that does not divide, and at most once a step. The best one chooses the weights tested.
         monitor: One of `MONITORS`, by which that one is best.
         precision: A Lightning precision, one of `PRECISIONS`.
         compile: Whether ``torch.compile`` makes one kernel of many; it takes about a minute first.

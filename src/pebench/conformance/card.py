@@ -43,7 +43,8 @@ def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
         "a step takes": ", ".join(
             f"{middle:.2f} ({low:.2f} to {high:.2f}) x none's at {n} tokens"
             for n, (low, middle, high) in step_cost(subject, rounds)
-        ),
+        )
+        or f"not timed: it refuses {' and '.join(map(str, LENGTHS))} tokens",
     }
 
 
@@ -129,7 +130,11 @@ def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]
     for length in LENGTHS:
         extent = (length,) if len(setting.extent) == 1 else (int(length**0.5),) * 2
         spec = EncodingSpec(64, 4, 2, extent, setting.causal)
-        both = [perturbed(Transformer(encoding)) for encoding in (subject.build(spec), build_encoding("none", spec))]
+        try:
+            ours = subject.build(spec)
+        except ValueError:  # its positions may be fewer
+            continue
+        both = [perturbed(Transformer(encoding)) for encoding in (ours, build_encoding("none", spec))]
         content = [noise(4, length, model.encoding.content_width) for model in both]
         times = [[_seconds(model, x) for model, x in zip(both, content, strict=True)] for _ in range(rounds + 2)]
         yield length, statistics.quantiles([one / other for one, other in times[2:]])  # the first two warm up

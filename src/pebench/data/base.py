@@ -53,6 +53,9 @@ class TensorDataModule(lightning.LightningDataModule):
         data_dir: Local folder with a copy of the source; ``None`` downloads it.
         settings: What else the prepared tensors depend on.
 
+    Raises:
+        ValueError: If `batch_size` is below 1.
+
     Attributes:
         fingerprint: SHA-256 of the tensors, once set up.
         start: For training without epochs: the batch to begin with. ``None``, the default, means epochs.
@@ -65,6 +68,8 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def __init__(self, batch_size: int, seed: int, data_dir: Path | None, **settings: int) -> None:
         super().__init__()
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more, got {batch_size}")
         self.batch_size, self.seed, self.settings = batch_size, seed, settings
         self.data_dir = data_dir
         self.fingerprint = ""

@@ -28,8 +28,8 @@ class AddEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` or ``d_p`` is not a multiple of 2P, ``d_p`` is above ``d_model``, or ``base`` is not
-            positive.
+        ValueError: If ``d_model`` or ``d_p`` is not a multiple of 2P, ``d_p`` is above ``d_model``, ``base`` is not
+            positive, or ``ratio`` is negative.
 
     Source:
         Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762.

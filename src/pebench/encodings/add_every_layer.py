@@ -24,7 +24,7 @@ class AddEveryLayerEncoding(TableEncoding):
         residual: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` is not positive.
+        ValueError: If ``d_model`` is not a multiple of 2P, ``base`` is not positive, or ``ratio`` is negative.
 
     Source:
         Dehghani et al. 2019 (Universal Transformers), section 2.1, https://arxiv.org/abs/1807.03819.

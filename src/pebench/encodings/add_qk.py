@@ -29,7 +29,7 @@ class AddQkEncoding(ConcatQkEncoding):
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, or ``base`` is not positive.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, or there is no such ``table``.
 
     Source:
         Carion et al. 2020 (DETR), https://arxiv.org/abs/2005.12872, whose encoder adds fixed sinusoids to queries

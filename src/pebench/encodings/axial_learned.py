@@ -21,7 +21,7 @@ class AxialLearnedEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent.
+        ValueError: For a position that is negative, fractional or beyond the extent, or a negative ``ratio``.
 
     Source:
         Ho et al. 2019, "Axial Attention in Multidimensional Transformers",

@@ -28,7 +28,8 @@ class ConcatEncoding(TableEncoding):
         embed: (B, L, D - d_p) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P or leaves no channel for content, or ``base`` is not positive.
+        ValueError: If ``d_p`` is not a multiple of 2P or leaves no channel for content, ``base`` is not
+            positive, ``ratio`` is negative, or there is no such ``table``.
 
     Source:
         The question is as old as Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; concatenation

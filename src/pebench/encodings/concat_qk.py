@@ -35,7 +35,7 @@ class ConcatQkEncoding(TableEncoding):
         query_key: q and k (B, H, L, K) to (B, H, L, 2K).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, or ``base`` is not positive.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, or there is no such ``table``.
 
     Source:
         Ke et al. 2020 (TUPE), equation 7, https://arxiv.org/abs/2006.15595, whose vectors are trained and

@@ -27,7 +27,8 @@ class ConcatWideEncoding(ConcatEncoding):
         embed: (B, L, D) to (B, L, D + d_p).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P and of the number of heads, or ``base`` is not positive.
+        ValueError: If ``d_p`` is not a multiple of 2P and of the number of heads, ``base`` is not positive,
+            ``ratio`` is negative, or there is no such ``table``.
 
     Source:
         As for ``concat``; the plain form of tools such as torch-position-embedding's "concat" mode.

@@ -16,7 +16,7 @@ class DynamicBiasEncoding(PositionalEncoding):
     Three linear layers of hidden width D/4, with a norm and a ReLU before the second and the third.
 
     Args:
-        spec: The model; ``d_model`` must be 4 or more.
+        spec: The model; ``d_model`` must be 8 or more.
         log_distance: Give it sign(x) log(1 + abs(x)) instead of the offset x.
 
     Shape:

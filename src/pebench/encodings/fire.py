@@ -27,7 +27,7 @@ class FireEncoding(PositionalEncoding):
         bias: (1, H, L, L).
 
     Raises:
-        ValueError: If length or c is not positive.
+        ValueError: If ``hidden``, ``length`` or ``c`` is not positive.
 
     Source:
         Li et al. 2023, "Functional Interpolation for Relative Positions", equations 3 and 7, defaults of

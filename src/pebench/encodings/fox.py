@@ -1,5 +1,7 @@
 """FoX: attention that forgets, at a rate that every token decides for itself."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -23,7 +25,7 @@ class FoxEncoding(PositionalEncoding):
         bias: (B, H, L, L).
 
     Raises:
-        ValueError: For a grid or a bidirectional model.
+        ValueError: For a grid or a bidirectional model, or a b that is infinite or no number.
 
     Source:
         Lin et al. 2025, "Forgetting Transformer", section 3, equations 5 to 8, https://arxiv.org/abs/2503.02130.
@@ -49,6 +51,8 @@ class FoxEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, b: float = 0.0) -> None:
         super().__init__(spec)
+        if not math.isfinite(b):
+            raise ValueError(f"b of encoding 'fox' must be finite, got {b}")
         self.b = b
         self.weight = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, spec.d_model))
         self.shift = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads))

@@ -24,7 +24,8 @@ class GatedAddEncoding(TableEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is not a multiple of 2P, or ``base`` or ``pace`` is not positive.
+        ValueError: If ``d_model`` is not a multiple of 2P, ``base`` or ``pace`` is not positive, ``ratio`` is negative,
+            or there is no such ``table``.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate, as its abstract reads.

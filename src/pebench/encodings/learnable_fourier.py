@@ -28,7 +28,7 @@ class LearnableFourierEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` is odd.
+        ValueError: If ``d_model`` is odd, ``hidden`` or ``gamma`` is not positive, or ``ratio`` is negative.
 
     Source:
         Li et al. 2021, "Learnable Fourier Features for Multi-Dimensional Spatial Positional Encoding",

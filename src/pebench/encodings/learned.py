@@ -27,7 +27,7 @@ class LearnedEncoding(PositionalEncoding):
 
     Raises:
         ValueError: For a position that is negative, fractional or beyond the extent; for an unknown start; for a
-            pace that is not positive.
+            pace that is not positive or a ratio that is negative.
 
     Source:
         Gehring et al. 2017, https://arxiv.org/abs/1705.03122; as in BERT, GPT-2 and ViT,

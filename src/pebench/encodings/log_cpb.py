@@ -24,6 +24,9 @@ class LogCpbEncoding(PositionalEncoding):
     Shape:
         bias: (1, H, L, L).
 
+    Raises:
+        ValueError: If ``hidden`` is not positive.
+
     Source:
         Liu et al. 2021, "Swin Transformer V2", section 3.3, equations 3 and 4,
         https://arxiv.org/abs/2111.09883; hidden width, 8 and 16 from the authors' code.

@@ -47,7 +47,7 @@ class NtkRotaryEncoding(RotaryEncoding):
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, factor: float | None = None) -> None:
         super().__init__(spec, theta=theta)
-        if factor is not None and factor < 1:
+        if factor is not None and not factor >= 1:  # which NaN is not
             raise ValueError(f"factor of encoding {self.name!r} must be 1 or more, got {factor}")
         self.factor = factor
 

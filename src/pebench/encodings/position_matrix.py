@@ -22,7 +22,8 @@ class PositionMatrixEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a rank below 1, or a position that is negative, fractional or beyond the extent.
+        ValueError: For a rank below 1, a negative ratio, or a position that is negative, fractional or beyond the
+            extent.
 
     Source:
         None known: the question "why add and not multiply?" in its general form.

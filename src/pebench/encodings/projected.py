@@ -24,7 +24,8 @@ class AddProjEncoding(TableEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, or ``base`` is not positive.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, ``ratio`` is negative, or there is no
+            such ``table``.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, for the comparison.
@@ -82,7 +83,8 @@ class ConcatProjEncoding(AddProjEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` not positive, or ``start`` neither of the two.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, ``ratio`` is negative, or there is no
+            such ``start`` or ``table``.
 
     Source:
         Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection", as its abstract reads.

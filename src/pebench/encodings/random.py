@@ -23,7 +23,7 @@ class RandomEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent.
+        ValueError: For a position that is negative, fractional or beyond the extent, or a negative ``ratio``.
 
     Source:
         None; the control that the learned table of Gehring et al. 2017, https://arxiv.org/abs/1705.03122,

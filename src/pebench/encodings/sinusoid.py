@@ -31,7 +31,7 @@ def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float 
     Args:
         positions: (L, P), any real numbers.
         width: Channels; a multiple of 2P.
-        base: Longest wavelength over 2π, dimensionless. 10000 in the paper.
+        base: Of the wavelengths, dimensionless: the longest is near base · 2π where there are many. 10000 in the paper.
         ratio: Root mean square of every row.
 
     Returns:

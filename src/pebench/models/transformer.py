@@ -45,7 +45,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
             return attend(q, k, F.pad(v, (0, missing)), mask, causal, scale)[..., :-missing]
         mask = None if mask is None else mask.to(q.dtype)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
-    logits = (q @ k.transpose(-2, -1)).float() * scale
+    logits = q @ k.transpose(-2, -1)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32)) * scale  # 16 bits are too few for a softmax
     if causal:
         mask = causal_mask(q.shape[-2], q.device)
     if mask is not None:

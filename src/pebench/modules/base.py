@@ -138,7 +138,11 @@ class SequenceModule(lightning.LightningModule):
                 self.metric(name).reset()
 
     def configure_optimizers(self) -> Any:
-        """AdamW without decay on position parameters, norms and biases; the schedule moves every step."""
+        """AdamW without decay on position parameters, norms and biases; the schedule moves every step.
+
+        Raises:
+            ValueError: If the trainer does not say how long it trains.
+        """
         decay: list[nn.Parameter] = []
         keep: list[nn.Parameter] = []
         for name, parameter in self.named_parameters():
@@ -146,8 +150,10 @@ class SequenceModule(lightning.LightningModule):
         groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
         scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=not scaled)
-        total = int(self.trainer.estimated_stepping_batches)
-        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, total, self.warmup))
+        total = self.trainer.estimated_stepping_batches
+        if math.isinf(total):
+            raise ValueError("the learning rate falls until the last step: give the Trainer max_steps or max_epochs")
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, int(total), self.warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
 
     def configure_gradient_clipping(

@@ -51,14 +51,15 @@ def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
     return most <= max(0.001, 1.5 / examples), f"at most {100 * most:.2f} points"  # 1.5: one example, and rounding
 
 
-def _order_learned(page: Page, table: Table) -> tuple[bool, str] | None:
-    if table.task.name != "text-order" or len(table.rows) < 2:
-        return None
+def _order_learned(page: Page, table: Table) -> tuple[bool | None, str] | None:
     means = {row.label: row.estimate.mean for row in table.rows if row.estimate}
-    unsolved = [f"{name} {100 * mean:.1f} %" for name, mean in means.items() if mean < 0.95 and name != "none"]
-    guess = means.get("none", CHANCE)
-    found = f"none {100 * guess:.1f} %; unsolved: {shortened(unsolved) or 'by no other'}"
-    return abs(guess - CHANCE) <= 0.03 and not unsolved, found
+    guess = means.pop("none", None)
+    if table.task.name != "text-order" or not means:
+        return None
+    unsolved = [f"{name} {100 * mean:.1f} %" for name, mean in means.items() if mean < 0.95]
+    told = "no none" if guess is None else f"none {100 * guess:.1f} %"
+    holds = None if guess is None else abs(guess - CHANCE) <= 0.03
+    return False if unsolved else holds, f"{told}; unsolved: {shortened(unsolved) or 'by no other'}"
 
 
 def _images(page: Page, table: Table) -> tuple[bool, str] | None:
