@@ -41,13 +41,16 @@ def test_windows_that_overlap_ask_for_every_token_once(total, length, stride):
     assert asked == [0] + [length - stride] * (len(data) - 1)  # with as much before it as the window allows
 
 
-def weigh(module: SequenceModule, text: torch.Tensor, length: int) -> float:
-    """Mean loss over the text's tokens, in windows of a length, in nats."""
-    total, count = 0.0, len(text) - 1
+def weigh(module: SequenceModule, text: torch.Tensor, length: int, stride: int = 0) -> float:
+    """Mean loss over the text's tokens, each asked once in windows of a length, in nats."""
+    total, count, asked = 0.0, len(text) - 1, 0
     with torch.no_grad():
-        for start in range(0, count, length):
+        for start in range(0, count, stride or length):
             part = text[start : start + length + 1]
-            total += F.cross_entropy(module(part[None, :-1])[0], part[1:], reduction="sum").item()
+            losses = F.cross_entropy(module(part[None, :-1])[0], part[1:], reduction="none")[asked - start :]
+            total, asked = total + losses.sum().item(), start + len(part) - 1
+            if asked == count:
+                break
     return total / count
 
 
@@ -64,6 +67,8 @@ def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_pat
     assert record.metrics["test/loss"] == pytest.approx(weigh(seen[0], text, 64), rel=1e-4)
     assert record.metrics["test/loss@2x"] == pytest.approx(weigh(seen[0], text, 128), rel=1e-4)
     assert record.metrics["test/loss@4x"] == pytest.approx(weigh(seen[0], text, 256), rel=1e-4)
+    assert record.metrics["test/loss@sliding"] == pytest.approx(weigh(seen[0], text, 64, stride=32), rel=1e-4)
+    assert record.metrics["test/loss@sliding"] != pytest.approx(record.metrics["test/loss"], rel=3e-4)
     ratio = record.metrics["test/bits_per_byte@2x"] / record.metrics["test/bits_per_byte"]
     assert ratio == pytest.approx(record.metrics["test/loss@2x"] / record.metrics["test/loss"], rel=1e-4)
 

@@ -483,7 +483,8 @@ def test_phrases_stay_with_their_sentence():
 
 
 @pytest.mark.parametrize("task", ["text-imdb", "text-agnews", "text-20newsgroups"])
-def test_every_tenth_text_is_for_validation(task, tmp_path):
+def test_every_tenth_text_is_for_validation(task, tmp_path, monkeypatch):
+    monkeypatch.setattr("pebench.data.text.CHUNK", 7)  # so that there are several
     tensors = load(task, tmp_path).prepared.tensors
     classes = {"text-agnews": 4, "text-20newsgroups": 20}.get(task, 2)
     rows = {name: [length - 1 for length in tensors[f"{name}_lengths"].tolist()] for name in ("train", "val")}
@@ -503,6 +504,8 @@ def test_every_tenth_image_is_for_validation(tmp_path):
     assert np.array_equal(tensors["val_images"].numpy(), images[9::10])
     assert np.array_equal(tensors["test_images"].numpy(), read["test_batch"]["data"].reshape(-1, 3, 32, 32))
     assert tensors["train_labels"].tolist() == [i % 20 % 10 for i in kept]
+    assert tensors["val_labels"].tolist() == [i % 20 % 10 for i in range(9, 100, 10)]
+    assert tensors["test_labels"].tolist() == [i % 10 for i in range(20)]
 
 
 def test_digits_are_split_by_index_modulo_five(tmp_path):
@@ -519,6 +522,18 @@ def test_digits_are_split_by_index_modulo_five(tmp_path):
 def sequences(data: TensorDataModule, name: str) -> list[tuple[int, ...]]:
     rows, lengths = data.split(name)
     return [tuple(text) for text in (part.tolist() for part in rows.tokens.split(lengths.tolist()))]
+
+
+def test_what_sst2_publishes_for_validation_is_its_test(tmp_path):
+    data = load("text-sst2", tmp_path)
+    assert [len(text) for text in sequences(data, "test")] == [2]
+    assert data.prepared.tensors["test_labels"].tolist() == [1]
+
+
+@pytest.mark.parametrize(("lengths", "labels"), [([2, 2], [0, 1]), ([2, 3], [0]), ([2, 1, 2], [0, 1])])
+def test_texts_that_do_not_fit_together_are_refused(lengths, labels):
+    with pytest.raises(ValueError, match="as many lengths as labels, that add up to all tokens"):
+        Texts(torch.arange(5), torch.tensor(lengths), torch.tensor(labels))
 
 
 def test_no_rhyme_is_in_two_splits(tmp_path):
@@ -621,15 +636,12 @@ def test_read_backwards_a_rhyme_keeps_its_label(rhymes):
         assert all(scheme(backwards[i : i + 4]) == label for i in range(0, len(text), 4))
 
 
-def test_every_bag_of_tokens_occurs_with_every_label(rhymes):
-    """The same tokens in another scheme are another text of the data set, as likely as this one."""
-    data = Order(max_len=16, vocab_size=10)
-    for text in rhymes[0][:200]:
-        for order in data.SCHEMES:
-            pairs = [(s[0], next(t for t in s if t != s[0])) for s in (text[i : i + 4] for i in range(0, len(text), 4))]
-            other = [pair[turn] for pair in pairs for turn in order]
-            assert sorted(other) == sorted(text)
-            assert scheme(other[:4]) == data.SCHEMES.index(order)
+def test_every_bag_of_tokens_occurs_with_every_label():
+    """The same tokens in another scheme are another text of the data set: of a small one all are there."""
+    rows = Order(max_len=8, vocab_size=5).generate(6000, seeded(7)).tolist()
+    bags = [{tuple(sorted(row[1:])) for row in rows if row[0] == label} for label in range(3)]
+    assert bags[0] == bags[1] == bags[2]
+    assert len(rows) == 3 * (6 + 6 * 6)  # a stanza or two, of two of three words, the first one and the other
 
 
 def test_labels_are_a_third_each_whatever_the_tokens(rhymes):

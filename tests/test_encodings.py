@@ -1,5 +1,6 @@
 """Every registered encoding has the properties of `pebench.conformance`; what cards say is what papers say."""
 
+import contextlib
 import functools
 import math
 
@@ -8,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
+from pebench.conformance.bench import DIFFERENT, gap, noise, shuffled
+from pebench.conformance.properties import one_attends
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
 from pebench.encodings.base import grid_positions, offsets
 from pebench.models.transformer import Transformer
@@ -179,6 +182,45 @@ def test_an_option_that_is_no_number_is_refused(name: str, option: str):
     spec = next(setting.spec for setting in SETTINGS if Subject(name).serves(setting))
     with pytest.raises(ValueError, match="got nan"):
         build_encoding(name, spec, {option: math.nan})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "some-layers")])
+def test_every_layer_is_told(name: str):
+    """A property of ours, not of all: anyone's may leave layers out."""
+    for setting in SETTINGS:
+        if not Subject(name).serves(setting):
+            continue
+        known = bench(name, setting)
+        order = shuffled(known.length - 1)
+        moved = known.content[:, torch.cat((order, torch.tensor([known.length - 1])))]  # of all but the last token
+        for layer, model in enumerate(one_attends(known.model)):
+            found = gap(model(moved)[:, -1], model(known.content)[:, -1])
+            assert found > DIFFERENT, f"layer {layer}, {setting.name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        (name, option, value)
+        for name, card in encoding_cards().items()
+        for option, value in card.options.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ],
+)
+def test_every_number_among_the_options_makes_a_difference(name: str, option: str, value: float):
+    setting = next(setting for setting in SETTINGS if Subject(name).serves(setting))
+    common = {"factor": 4.0} if name == "yarn" else {}
+    models, extent = [], (512,) * len(setting.extent)  # wide enough for all of them
+    for chosen in (value, 2 * value or 1, value // 2 if isinstance(value, int) else value / 2):
+        with contextlib.suppress(ValueError):
+            models.append(Bench(Subject(name, common | {option: chosen}), setting).trunk(extent=extent, d_model=128))
+    positions = 50 * grid_positions(setting.extent)
+    outputs = [model(noise(2, len(positions), model.encoding.content_width), positions) for model in models]
+    sizes = [[p.shape for p in model.parameters()] for model in models]
+    assert any(
+        size != sizes[0] or gap(output, outputs[0]) > DIFFERENT
+        for size, output in zip(sizes[1:], outputs[1:], strict=True)
+    )
 
 
 class Slope(PositionalEncoding):

@@ -398,6 +398,19 @@ def test_metrics_do_not_depend_on_the_batches(kind):
         torch.testing.assert_close(model.metrics[f"val/{name}"].compute(), model.metrics[f"test/{name}"].compute())
 
 
+@pytest.mark.parametrize("kind", ["image", "text"])
+def test_accuracy_is_the_share_of_examples_whose_class_is_likeliest(kind, monkeypatch):
+    model, whole, logits = build(kind), batch_for(kind, 40), noise(40, 5)
+    likeliest, second = logits.argsort(-1, descending=True)[:, :2].T
+    labels = torch.where(torch.arange(40) % 5 == 0, second, likeliest)
+    monkeypatch.setattr(model, "forward", lambda *_: logits)
+    model.update((*whole[:-1], labels), "test")
+    assert model.metrics["test/accuracy"].compute().item() == pytest.approx(0.8)
+    by_class = [(likeliest == labels)[labels == label].double().mean().item() for label in range(5)]
+    assert max(by_class) - min(by_class) > 0.1  # so that each counted alike is another share
+    assert by_class[0] != pytest.approx(0.8)  # and one without the first
+
+
 def test_bits_per_byte_count_bytes_and_skip_what_is_ignored():
     model, (tokens, targets) = build("language", token_bytes=list(range(1, 12))), batch_for("language", 3)
     nn.init.normal_(model.head.weight, generator=torch.Generator().manual_seed(0))

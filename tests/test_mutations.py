@@ -55,6 +55,7 @@ BROKEN = [
     Mutant("decay on queries alone", "xpos", "rotate(k, *state[2:])", "rotate(k, *state[:2])"),
     Mutant("decay of one sign", "xpos", "sin / decay", "sin * decay"),
     Mutant("keys at minus their phase", "pope", "polar(k, state +", "polar(k, -state +"),
+    Mutant("says nothing in training", "sandwich", "return state", "return 0 * state if self.training else state"),
     # told to one side only
     Mutant("q told but not k", "rope", "return rotate(q, *state), rotate(k, *state)", "return rotate(q, *state), k"),
     Mutant("k told but not q", "lie_re", "return self._turn(q, state), self._turn(k, state)", "return q, self._turn(k, state)"),

@@ -436,6 +436,15 @@ def test_a_trainer_that_goes_on_for_ever_has_no_schedule(tmp_path: Path) -> None
         trainer.fit(build(smoke(), datamodule_of(smoke())), datamodule=datamodule_of(smoke()))
 
 
+def test_a_model_is_told_the_settings_of_its_training() -> None:
+    told = {"learning_rate": 0.03, "weight_decay": 0.7, "warmup": 0.6}
+    module = build(smoke(**told), datamodule_of(smoke()))
+    assert {name: getattr(module, name) for name in told} == told
+    module._trainer = SimpleNamespace(precision_plugin=None, estimated_stepping_batches=3)
+    decayed, kept = module.configure_optimizers()["optimizer"].param_groups
+    assert (decayed["weight_decay"], kept["weight_decay"], decayed["initial_lr"]) == (0.7, 0.0, 0.03)
+
+
 def test_a_run_clips_at_what_its_settings_say(tmp_path: Path) -> None:
     usual, still = (run(smoke(clip=clip), options(tmp_path / str(clip))) for clip in (1.0, 1e-12))
     assert abs(still.curve[0]["val/loss"] - usual.curve[0]["val/loss"]) > 1e-4  # such gradients move AdamW by nothing

@@ -12,7 +12,7 @@ from pebench.errors import UserError
 from pebench.leases import holder_of
 from pebench.tasks import configure
 
-ray = pytest.importorskip("ray", reason="needs Ray: pip install 'pebench[ray]'")
+ray = pytest.importorskip("ray", reason="needs Ray: pip install '.[ray]'")
 
 from ray.cluster_utils import Cluster  # noqa: E402
 

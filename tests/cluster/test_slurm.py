@@ -20,7 +20,7 @@ from pebench.records import find_record
 from pebench.runner import resumable_step
 from pebench.tasks import configure
 
-submitit = pytest.importorskip("submitit", reason="needs submitit: pip install 'pebench[slurm]'")
+submitit = pytest.importorskip("submitit", reason="needs submitit: pip install '.[slurm]'")
 
 from pebench.executors import slurm  # noqa: E402
 

@@ -20,7 +20,7 @@ def oracle(module: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its own business
         import_torchvision()
-        return pytest.importorskip(module, reason=f"needs {module}: pip install 'pebench[oracle]'")
+        return pytest.importorskip(module, reason=f"needs {module}: pip install '.[oracle]'")
 
 
 def agree(ours: Tensor, theirs: Tensor, tolerance: float = 1e-5) -> None:

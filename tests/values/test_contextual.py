@@ -195,6 +195,10 @@ def test_fox_begins_with_the_declared_shift(b):
         ("shaw", {"table": 1 / 64}),
         ("transformer-xl", {"projection": 1 / 64, "u": 4e-4, "v": 4e-4}),
         ("deberta", {"table": 1 / 64, "queries": 1 / 64, "keys": 1 / 64}),
+        ("t5-bias", {"table": 1 / 64}),
+        ("cpe", {"weight": 1 / 3}),
+        ("concat-proj", {"position": 1 / 64, "content": 1 / 64}),
+        ("log-cpb", {"first": 2.0, "second": 1 / 512}),
     ],
 )
 def test_parameters_begin_with_the_declared_variance(name, parameters):

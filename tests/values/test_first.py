@@ -380,8 +380,12 @@ def test_a_ratio_that_can_be_none_is_refused(name, ratio):
         load_encoding(name)(spec, ratio=ratio)
 
 
-def test_every_input_encoding_has_a_ratio():
-    assert {"add", "concat", "learned"} <= set(WRITERS)
+def test_every_encoding_that_writes_to_the_stream_has_a_ratio():
+    """But those that hand on what another one writes, and those whose scale is content's own."""
+    cards = {name: card for name, card in encoding_cards().items() if not load_encoding(name).wraps}
+    writers = {name for name, card in cards.items() if {"embed", "residual"} & set(card.hooks)}
+    assert writers - set(WRITERS) == {"cpe", "multiply"}
+    assert set(WRITERS) <= writers
 
 
 @everywhere

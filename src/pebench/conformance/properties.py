@@ -221,6 +221,19 @@ def _repeats(bench: Bench) -> None:
     same(model.eval()(content), first.clone(), "the same output as before training mode")
 
 
+@_holds("training")
+def _training(bench: Bench) -> None:
+    """In training says what it says in evaluation, where tokens are taken to be at the same places; but for dropout."""
+    model = bench.trunk()
+    expected = model(bench.content)
+    with torch.no_grad():
+        places = model.encoding.place(bench.positions)
+    for part in model.modules():
+        part.training = not isinstance(part, nn.modules.dropout._DropoutNd)
+    with mock.patch.object(model.encoding, "place", return_value=places):
+        same(model(bench.content), expected, "the same output in training as in evaluation")
+
+
 def _permuted(bench: Bench, order: Tensor, told: bool) -> None:
     """Tokens in another order, without a word of it: noticed or not, token by token and in the mean."""
     model, content = bench.model, bench.content
@@ -244,14 +257,14 @@ def _past_order(bench: Bench) -> None:
     """
     content, last = bench.content, bench.length - 1
     order = torch.cat((shuffled(last), torch.tensor([last])))
-    gaps = [gap(model(content[:, order])[:, -1], model(content)[:, -1]) for model in _one_attends(bench.model)]
+    gaps = [gap(model(content[:, order])[:, -1], model(content)[:, -1]) for model in one_attends(bench.model)]
     if bench.encoding.blind:
         holds(max(gaps) <= SAME, "a last token that does not notice the others' order", f"differences of {gaps}")
     else:
         holds(max(gaps) > DIFFERENT, "a last token that notices the others' order", f"differences of {gaps}")
 
 
-def _one_attends(model: Transformer) -> Iterator[Transformer]:
+def one_attends(model: Transformer) -> Iterator[Transformer]:
     """Copies of a model, in each of which only one block's attention says anything."""
     for one in range(len(model.blocks)):
         other = copy.deepcopy(model)
@@ -391,7 +404,7 @@ def _future(bench: Bench) -> None:
 def _reach(bench: Bench) -> None:
     """The last token sees all others, without a block in between; in a bidirectional model so does the first."""
     for token in (-1,) if bench.causal else (-1, 0):
-        unseen = [_unseen(model, bench.content, token) for model in _one_attends(bench.model)]
+        unseen = [_unseen(model, bench.content, token) for model in one_attends(bench.model)]
         holds(not all(unseen), f"token {token} to see every token in some block", f"nothing of tokens {unseen}")
 
 

@@ -97,9 +97,17 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
         tokens: (total,) all tokens.
         lengths: (count,) tokens of every text.
         labels: (count,).
+
+    Raises:
+        ValueError: If these do not fit together.
     """
 
     def __init__(self, tokens: Tensor, lengths: Tensor, labels: Tensor) -> None:
+        if len(lengths) != len(labels) or int(lengths.sum()) != len(tokens):
+            raise ValueError(
+                f"expected as many lengths as labels, that add up to all tokens; got {len(lengths)} of "
+                f"{int(lengths.sum())} tokens, {len(labels)} labels and {len(tokens)} tokens"
+            )
         self.tokens, self.lengths, self.labels = tokens, lengths.long(), labels.long()
         self.starts = self.lengths.cumsum(0) - self.lengths
 
