@@ -109,7 +109,8 @@ def page(
 ) -> Iterator[str]:
     """Parts of the page, as they are measured."""
     steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
-    told = f"median of {rounds} rounds (smallest to largest)" if rounds > 1 else "one round, of which a third is noise"
+    once = "one round; how far rows without work of their own lie from 1 is noise"
+    told = f"median of {rounds} rounds (smallest to largest)" if rounds > 1 else once
     yield (
         "# A training step with each encoding, beside one without\n\n"
         f"{circumstances('encoding_costs.py', arguments, device)}"

@@ -48,7 +48,7 @@ def listing() -> str:
         lines.append(title + (f": {MEANING[title]}" if title in MEANING else ""))
         for card in group:
             lines.append(_line(width, list(_cells(card).values())))
-            lines += _wrapped(card.summary) + _wrapped(_details(card))
+            lines += _wrapped(card.summary.replace("``", "")) + _wrapped(_details(card))
         lines.append("")
     lines += textwrap.wrap(LEGEND, WIDTH)
     if problems:

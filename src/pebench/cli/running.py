@@ -412,7 +412,7 @@ def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Collection[str] 
         ]
         for c, k in costs
     ]
-    names = ["Task", "Encoding", *varied, "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs/sample"]
+    names = ["Task", "Encoding", *varied, "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs, full length"]
     align = ["left", "left", *["right"] * len(varied), "left", *["right"] * 4]
     return tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True)
 

@@ -45,7 +45,7 @@ def read_options(encoding: str, settings: Iterable[str]) -> tuple[str, dict[str,
 
 
 def _title(options: argparse.Namespace, subject: Any) -> str:
-    summary = (subject.maker.__doc__ or "").strip().split("\n")[0]
+    summary = (subject.maker.__doc__ or "").strip().split("\n")[0].replace("``", "")
     return ", ".join([options.encoding, *options.settings]) + (f": {summary}" if summary else "")
 
 

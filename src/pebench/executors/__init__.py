@@ -16,8 +16,8 @@ from pebench.errors import UserError, unknown_name
 EXECUTORS = {
     "local": "a process per run, several at a time (default)",
     "sequential": "one after the other in this process",
-    "ray": "a Ray cluster; pip install 'pebench[ray]'",
-    "slurm": "jobs of a SLURM cluster; pip install 'pebench[slurm]'",
+    "ray": "a Ray cluster; needs the extra ray, as in pip install '.[ray]'",
+    "slurm": "jobs of a SLURM cluster; needs the extra slurm, as in pip install '.[slurm]'",
     "commands": "print a command line per run, for any other scheduler",
 }
 
@@ -68,7 +68,8 @@ def find_executor(name: str) -> Executor:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("pebench"):
             raise
-        raise UserError(f"--executor {name} needs a package: pip install 'pebench[{name}]' ({error}).") from error
+        how = f"in a clone of pebench: pip install '.[{name}]'"
+        raise UserError(f"--executor {name} needs the extra {name}; {how} ({error}).") from error
 
 
 def no_settings(name: str, resources: Resources) -> None:

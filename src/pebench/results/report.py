@@ -101,9 +101,9 @@ NOTES = """\
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
 - The weights tested are those that validation chose. A run reads the test split once, when its training is over, and
   selects nothing on it. What people changed when tested runs were known is told with what was declared.
-- FLOPs: to train on one sample alone once, forward and backward; what a batch shares, such as a projected table, counts
-  in full. Throughput: mean over runs. Memory: the largest of the runs. Both vary with what else a machine and a process
-  did: they compare encodings only where runs had it to themselves.
+- FLOPs: to train on one sample alone once, of texts on one of the median length, forward and backward; what a batch
+  shares, such as a projected table, counts in full. Throughput: mean over runs. Memory: the largest of the runs. Both
+  vary with what else a machine and a process did: they compare encodings only where runs had it to themselves.
 """
 
 ACROSS = """\
