@@ -150,7 +150,7 @@ class Stopwatch(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         earlier, here = state_dict["devices"], self.devices[-1:]
-        if state_dict.get("place") == self._place:  # else its speed is another's
+        if state_dict["place"] == self._place:  # else its speed is another's
             self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
         self.earlier, self.started = state_dict["wall"], state_dict["started"]
         self.devices = [*(device for device in earlier if device not in here), *here]
@@ -239,7 +239,7 @@ class Resumable(Checkpoint):
             InterruptedRunError: If asked to stop.
         """
         step = trainer.global_step
-        stop = self._asked(trainer)
+        stop = trainer.strategy.reduce_boolean_decision(self.stop(), all=False)  # whichever process was asked
         validates = step % int(trainer.val_check_interval or 1) == 0 or step == trainer.max_steps
         if not validates and (stop or self._due(trainer)):
             self._save(trainer)
@@ -259,10 +259,6 @@ class Resumable(Checkpoint):
     def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Likewise."""
         self.on_validation_batch_end(trainer)
-
-    def _asked(self, trainer: Trainer) -> bool:
-        """Whether any of the processes of the run was asked to stop."""
-        return trainer.strategy.reduce_boolean_decision(self.stop(), all=False)
 
     def _due(self, trainer: Trainer) -> bool:
         """Whether a minute is over; only looked at now and then, where processes must agree."""

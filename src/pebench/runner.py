@@ -233,11 +233,6 @@ class Best(ModelCheckpoint):
         moved["best_k_models"] = {here(path): score for path, score in state_dict["best_k_models"].items()}
         super().load_state_dict(state_dict | moved | {"dirpath": self.dirpath})
 
-    @property
-    def state_key(self) -> str:
-        """As Lightning's own, for checkpoints of before."""
-        return super().state_key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)
-
 
 def best_checkpoint(config: RunConfig, folder: Path) -> ModelCheckpoint:
     """Keeps the weights that validation likes best."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pebench.conformance.bench import perturbed
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
 from pebench.encodings.alibi import slopes
 from pebench.encodings.base import grid_positions
@@ -26,23 +27,6 @@ def encode(
     name: str, extent: tuple[int, ...] = LINE, *, width: int = 32, heads: int = 4, **options
 ) -> PositionalEncoding:
     return build_encoding(name, EncodingSpec(width, heads, 2, extent, causal=False), options)
-
-
-def trunk(name: str, extent: tuple[int, ...] = LINE, *, causal: bool = False, **options) -> Transformer:
-    return perturbed(Transformer(build_encoding(name, EncodingSpec(32, 4, 2, extent, causal), options)))
-
-
-def perturbed(model):
-    initialise(model, seed=0)
-    random = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.2 * torch.randn(parameter.shape, generator=random)
-    return model.eval()
-
-
-def content_for(model: Transformer, batch: int = 3, length: int | None = None) -> Tensor:
-    return noise(batch, length or model.encoding.spec.max_len, model.encoding.content_width)
 
 
 def assert_same(a: Tensor, b: Tensor, tolerance: float = 2e-5) -> None:
@@ -390,8 +374,8 @@ def test_every_encoding_that_writes_to_the_stream_has_a_ratio():
 
 @everywhere
 def test_gradients_reach_every_row_of_the_learned_table(extent):
-    model = trunk("learned", extent)
-    model(content_for(model)).pow(3).mean().backward()
+    model = perturbed(Transformer(encode("learned", extent)))
+    model(noise(3, model.encoding.spec.max_len, 32)).pow(3).mean().backward()
     assert (model.encoding.table.grad.abs().amax(dim=1) > 0).all()
 
 

@@ -24,7 +24,6 @@ from pebench.errors import UserError, unknown_name
 from pebench.executors import Resources, find_executor
 from pebench.executors.server import prepare, warm_up
 from pebench.garbage import no_search_for_garbage
-from pebench.machine import cores
 from pebench.planning import Plan, forecast, load, note_plan, states
 from pebench.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.results.origin import changed_plugins
@@ -290,6 +289,13 @@ def gpu_groups(options: argparse.Namespace) -> list[str]:
     if 0 < len(cards) < each:
         raise UserError(f"--devices {each} expects as many GPUs, got {len(cards)}. Or run on processors: --device cpu")
     return [",".join(cards[i : i + each]) for i in range(0, len(cards) - each + 1, each)]
+
+
+def cores() -> int:
+    """Processors that this process may use: those it may run on, and no more than a container's quota amounts to."""
+    import joblib
+
+    return int(joblib.cpu_count())
 
 
 def at_a_time(runs: int, options: argparse.Namespace) -> int:
