@@ -17,8 +17,8 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "48 runs, of which 24 are those of `core` and `fusion-parameters`: `pebench merge results/core.jsonl "
-        "results/fusion-parameters.jsonl --out runs/split-parameters --suite split-parameters`; the others about 45 "
-        "minutes on 2 cores, two at a time (estimated)"
+        "results/fusion-parameters.jsonl --out runs/split-parameters --suite split-parameters`; the others took 71 "
+        "minutes on 2 cores that did other work too, two at a time"
     ),
     expect=(
         "8 channels, as loud altogether as 24, are no longer better than 24, as 4 % of their parameters were in the "

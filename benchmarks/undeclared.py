@@ -149,6 +149,10 @@ def text() -> list[Comparison]:
         (eight, of("concat (d_p=8)", "split"), ""),
         (eight, of("concat"), "2x"),
         (of("concat (d_p=2, ratio=3.5)", "few-channels"), of("none"), ""),
+        (of("concat", "split-parameters"), of("concat"), ""),
+        (of(eight.label, "split-parameters"), eight, ""),
+        (of(eight.label, "split-parameters"), of("concat"), ""),
+        (of(eight.label, "split-parameters"), of("concat", "split-parameters"), "2x"),
     ]
     found = [Comparison("lm-wikitext2", *pair) for pair in pairs]
     deep, shallow = ((of("none", "depth", layers=n), of("rope", "depth", layers=n)) for n in (8, 4))
