@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
-from pebench.conformance.bench import DIFFERENT, gap, noise, shuffled
-from pebench.conformance.properties import one_attends
+from pebench.conformance.bench import DIFFERENT, gap, noise
+from pebench.conformance.properties import layers_told
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
 from pebench.encodings.base import grid_positions, offsets
 from pebench.models.transformer import Transformer
@@ -190,11 +190,7 @@ def test_every_layer_is_told(name: str):
     for setting in SETTINGS:
         if not Subject(name).serves(setting):
             continue
-        known = bench(name, setting)
-        order = shuffled(known.length - 1)
-        moved = known.content[:, torch.cat((order, torch.tensor([known.length - 1])))]  # of all but the last token
-        for layer, model in enumerate(one_attends(known.model)):
-            found = gap(model(moved)[:, -1], model(known.content)[:, -1])
+        for layer, found in enumerate(layers_told(bench(name, setting))):
             assert found > DIFFERENT, f"layer {layer}, {setting.name}"
 
 

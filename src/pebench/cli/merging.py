@@ -43,7 +43,7 @@ def merge_command(options: argparse.Namespace) -> int:
         records, _ = merge([records, _equal_already(records, suite.regime)])
         found = {record.config.key: record for record in records}
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
-        records = _with_costs(record for record in records if record.config.key in wanted)
+        records = _with_costs([record for record in records if record.config.key in wanted])
         if not records:
             raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
@@ -79,19 +79,13 @@ def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
     return [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
 
 
-def _with_costs(records: "Iterable[Record]") -> "list[Record]":
+def _with_costs(records: "list[Record]") -> "list[Record]":
     """The same; those that were at equal width are told the operations that the regime ``FLOPs`` matches."""
     from pebench.costs import cost
 
-    known: dict[str, int] = {}
-    found = []
-    for r in records:
-        if r.config.regime == "FLOPs" and r.ok and not r.matched_flops:
-            kind = r.config.kind_key
-            known[kind] = known.get(kind) or cost(r.config).of("FLOPs")
-            r = replace(r, matched_flops=known[kind])
-        found.append(r)
-    return found
+    lacking = {r.config.kind_key: r.config for r in records if r.config.regime == "FLOPs" and not r.matched_flops}
+    flops = {kind: cost(config).of("FLOPs") for kind, config in lacking.items()}
+    return [replace(r, matched_flops=r.matched_flops or flops.get(r.config.kind_key)) for r in records]
 
 
 def _outcome(record: "Record", other: "Record") -> str:

@@ -255,16 +255,28 @@ def _past_order(bench: Bench) -> None:
 
     Attention of several causal layers knows an order by itself, that of one layer does not.
     """
-    content, last = bench.content, bench.length - 1
-    order = torch.cat((shuffled(last), torch.tensor([last])))
-    gaps = [gap(model(content[:, order])[:, -1], model(content)[:, -1]) for model in one_attends(bench.model)]
+    gaps = layers_told(bench)
     if bench.encoding.blind:
         holds(max(gaps) <= SAME, "a last token that does not notice the others' order", f"differences of {gaps}")
     else:
         holds(max(gaps) > DIFFERENT, "a last token that notices the others' order", f"differences of {gaps}")
 
 
-def one_attends(model: Transformer) -> Iterator[Transformer]:
+def layers_told(bench: Bench) -> list[float]:
+    """How far the last token's output moves with the order of the others, where one block alone attends.
+
+    Args:
+        bench: Of the encoding.
+
+    Returns:
+        A largest difference for each layer.
+    """
+    content, last = bench.content, bench.length - 1
+    order = torch.cat((shuffled(last), torch.tensor([last])))
+    return [gap(model(content[:, order])[:, -1], model(content)[:, -1]) for model in _one_attends(bench.model)]
+
+
+def _one_attends(model: Transformer) -> Iterator[Transformer]:
     """Copies of a model, in each of which only one block's attention says anything."""
     for one in range(len(model.blocks)):
         other = copy.deepcopy(model)
@@ -404,7 +416,7 @@ def _future(bench: Bench) -> None:
 def _reach(bench: Bench) -> None:
     """The last token sees all others, without a block in between; in a bidirectional model so does the first."""
     for token in (-1,) if bench.causal else (-1, 0):
-        unseen = [_unseen(model, bench.content, token) for model in one_attends(bench.model)]
+        unseen = [_unseen(model, bench.content, token) for model in _one_attends(bench.model)]
         holds(not all(unseen), f"token {token} to see every token in some block", f"nothing of tokens {unseen}")
 
 
