@@ -224,6 +224,16 @@ def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undec
     assert told == {*range(len(undeclared.measured()))}
 
 
+def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    made = importlib.import_module("add_or_concat")
+    redo = "python benchmarks/add_or_concat.py --output results/add_or_concat.md"
+    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == made.page(), redo
+    if SAME_MATPLOTLIB:
+        shown = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / made.FOLDER).iterdir()}
+        assert shown == {made.name(group): made.picture(group) for group in made.GROUPS}, redo
+
+
 IN_WORDS = {
     "rotated": "rope", "concatenated": "concat", "learned": "learned", "not told at all": "none",
     "no encoding at all": "none",
