@@ -214,8 +214,15 @@ def sentiment() -> list[Comparison]:
                 ("fusion-learned", "concat-proj (table=learned)", "learned"),
                 ("fusion-learned", "concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
                 ("fusion-learned", QUIETER_TABLE, "learned (ratio=0.3)"),
+                (equal, "concat-proj", "add-proj"),
+                (equal, "add-qk", "add"),
+                (equal, "add-qk", "none"),
+                (equal, "concat-qk", "concat"),
+                (equal, "concat-wide", "concat"),
             )
         ),
+        Comparison("text-imdb", of("concat", equal), of("concat")),
+        Comparison("text-imdb", of("add-qk", equal), of("none"), "shuffled", change=True),
         Comparison("text-sst2", of("concat", equal), of("concat")),
         Comparison("text-sst2", of("concat-qk", equal), of("concat", equal), "shuffled"),
         Comparison(
