@@ -108,6 +108,7 @@ def pairs() -> Iterator[Pair]:
         ("", "fusion", ""),
         ("equal size", "fusion-parameters", ""),
         ("learned table", "fusion-learned", "table=learned"),
+        ("learned table, equal size", "fusion-learned-projected", "table=learned"),
     ):
         added = f"add-proj ({options})" if options else "add-proj"
         for start, more in (("random start", ""), ("start of the sum", "start=identity")):
