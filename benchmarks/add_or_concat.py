@@ -91,11 +91,17 @@ def pairs() -> Iterator[Pair]:
     yield Pair("sum divided by √2, 20 seeds", "louder", "concat", "add (preserve_variance=True)")
     yield Pair("concatenation times √2", "louder", "embed-scale (of=concat)", "add")
     yield Pair("sum in the same 24 channels", "channels", "concat", "add (d_p=24)")
-    yield Pair("8 of 96 channels, as loud as 24", "few-channels", "concat (d_p=8, ratio=1.7)", "add")
+    for channels, ratio in ((2, 3.5), (8, 1.7)):
+        label = f"concat (d_p={channels}, ratio={ratio})"
+        yield Pair(f"{channels} of 96 channels, as loud as 24", "few-channels", label, "add")
     yield Pair("8 of 96 channels, as loud as 24, equal size", "split-parameters", "concat (d_p=8, ratio=1.7)", "add")
+    yield Pair("4 channels", "split", "concat (d_p=4)", "add")
+    yield Pair("4 louder channels", "split", "concat (d_p=4, ratio=2.5)", "add")
     for channels in (8, 32):
         for page in ("split", "split-text"):
             yield Pair(f"{channels} channels", page, f"concat (d_p={channels})", "add")
+    yield Pair("32 quieter channels", "split", "concat (d_p=32, ratio=0.7)", "add")
+    yield Pair("32 channels, equal size", "split-parameters", "concat (d_p=32)", "add")
     for channels in (16, 32):
         yield Pair(f"{channels} of 256 channels, 9 million", "full-fusion", f"concat (d_p={channels})", "add")
     yield Pair("learned table", "fusion-learned", "concat (table=learned)", "learned")
@@ -119,6 +125,7 @@ def pairs() -> Iterator[Pair]:
     loud, quiet = "attention-scale (of=add-qk)", "attention-scale (factor=0.7071, of=concat-qk)"
     for where, page, concatenated, added in (
         ("every layer", "site", "concat-qk", "add-qk"),
+        ("every layer, 12 seeds", "crossed", "concat-qk", "add-qk"),
         ("every layer, equal size", "fusion-parameters", "concat-qk", "add-qk"),
         ("every layer, products as quiet as the sum's", "crossed", quiet, "add-qk"),
         ("every layer, products as loud as concatenation's", "crossed", "concat-qk", loud),
@@ -208,7 +215,8 @@ runs of addition, those of a task its test split, and many were thought of when 
 Unless it says otherwise position has a quarter of the channels, each as loud as one of the content's, so that it is
 quieter altogether than where it is added; fewer channels make it quieter still. A matrix is one for the input, or two
 for queries and keys in every layer. Texts and images of other sizes than those trained on are not here
-([ANSWERS](ANSWERS.md#longer-texts-and-larger-images)). From the published records, without training:
+([ANSWERS](ANSWERS.md#longer-texts-and-larger-images)), nor what has no partner: `concat-wide`, whose stream is wider,
+and learned tables in queries and keys. From the published records, without training:
 `python benchmarks/add_or_concat.py --output results/add_or_concat.md`.
 """
 
