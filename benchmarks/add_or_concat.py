@@ -17,10 +17,10 @@ from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
 from pebench.results.figures.style import COLOURS, INK, Mark, by_row, laid_out, legend_below, to_svg
-from pebench.results.grids import difference_unit
+from pebench.results.grids import difference_unit, plus_minus
 from pebench.results.stats import Difference
 from pebench.tasks import Task, find_task
-from undeclared import Comparison, Row, published
+from undeclared import Comparison, of, published
 
 PLACES = {
     "at the input": Mark(COLOURS[1], "s", "-"),
@@ -72,7 +72,7 @@ class Pair:
 
     def measure(self, task: str) -> Difference:
         """Concatenated minus added, at equal seeds."""
-        first, second = (Row(label, (self.page,), self.layers) for label in (self.concatenated, self.added))
+        first, second = (of(label, self.page, layers=self.layers) for label in (self.concatenated, self.added))
         return Comparison(task, first, second).measure()
 
 
@@ -144,11 +144,10 @@ class Found:
 
     def line(self) -> list[str]:
         """Its line of a table."""
-        found, digits = self.difference, self.task.digits
         rows = f"`{self.pair.concatenated}`", f"`{self.pair.added}`"
         page = f"[{self.pair.page}]({self.pair.page}.md)"
-        interval = f"{found.mean:+.{digits}f} ± {found.half_width:.{digits}f}"
-        return [self.pair.place, self.pair.where, *rows, page, f"{found.n}", interval]
+        interval = plus_minus(self.difference, 1, self.task.digits, "+")
+        return [self.pair.place, self.pair.where, *rows, page, f"{self.difference.n}", interval]
 
 
 def measured(group: str) -> list[Found]:
@@ -156,8 +155,8 @@ def measured(group: str) -> list[Found]:
     return [
         Found(pair, find_task(task), pair.measure(task))
         for pair in pairs()
-        for task in GROUPS[group]
-        if task in pair.tasks()
+        for task in pair.tasks()
+        if task in GROUPS[group]
     ]
 
 

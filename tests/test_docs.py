@@ -1,7 +1,6 @@
 """What README and results/ say is what the code does: pages equal their records, commands and examples run."""
 
 import base64
-import importlib
 import io
 import itertools
 import json
@@ -198,9 +197,8 @@ INTERVAL = r"-?\d+\.\d\d+ to -?\d+\.\d\d+"
 
 
 @pytest.fixture
-def undeclared(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    return importlib.import_module("undeclared")
+def undeclared(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("undeclared")
 
 
 def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undeclared: ModuleType) -> None:
@@ -224,9 +222,10 @@ def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undec
     assert told == {*range(len(undeclared.measured()))}
 
 
-def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    made = importlib.import_module("add_or_concat")
+def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(
+    script: Callable[[str], ModuleType],
+) -> None:
+    made = script("add_or_concat")
     redo = "python benchmarks/add_or_concat.py --output results/add_or_concat.md"
     assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == made.page(), redo
     if SAME_MATPLOTLIB:

@@ -1,10 +1,10 @@
 """The benchmarks that measure encodings and growth: do they measure what they say, and write their pages?"""
 
 import doctest
-import importlib
 import json
 import re
 import shlex
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -24,25 +24,21 @@ from pebench.runner import run
 from pebench.tasks import configure
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
-FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
 @pytest.fixture
-def growth(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("growth")
+def growth(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("growth")
 
 
 @pytest.fixture
-def encoding_costs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("encoding_costs")
+def encoding_costs(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("encoding_costs")
 
 
 @pytest.fixture
-def other_examples(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(FOLDER)
-    return importlib.import_module("other_examples")
+def other_examples(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("other_examples")
 
 
 def test_growth_counts_the_operations_that_a_step_takes(growth, monkeypatch):
@@ -90,9 +86,8 @@ def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_
     assert "- `rope`: " not in page
 
 
-def test_shares_without_the_first_positions_are_those_of_records_but_for_them(monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(FOLDER)
-    first_positions = importlib.import_module("first_positions")
+def test_shares_without_the_first_positions_are_those_of_records_but_for_them(script, tmp_path):
+    first_positions = script("first_positions")
     config = configure("lm-grammar", "none", 0, "smoke")
     recorded = run(config, Options(tmp_path, device="cpu", threads=1))
     again = first_positions.again(config)
@@ -165,7 +160,7 @@ def test_outcomes_that_are_known_are_not_trained_again(other_examples, monkeypat
 
 
 def test_the_page_of_other_examples_is_made_of_its_outcomes(other_examples, capsys):
-    page = (FOLDER.parent / "results" / "other_examples.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "results" / "other_examples.md").read_text(encoding="utf-8")
     (asked,) = re.findall(r"^`python benchmarks/other_examples.py(.*) --output results/other_examples.md`$", page, re.M)
     other_examples.main(shlex.split(asked))
     assert capsys.readouterr().out.partition("\n\nDifferences")[2] == page.partition("\n\nDifferences")[2]

@@ -83,9 +83,12 @@ def _with_costs(records: "list[Record]") -> "list[Record]":
     """The same; those that were at equal width are told the operations that the regime ``FLOPs`` matches."""
     from pebench.costs import cost
 
-    lacking = {r.config.kind_key: r.config for r in records if r.config.regime == "FLOPs" and not r.matched_flops}
-    flops = {kind: cost(config).of("FLOPs") for kind, config in lacking.items()}
-    return [replace(r, matched_flops=r.matched_flops or flops.get(r.config.kind_key)) for r in records]
+    def lacks(r: "Record") -> bool:
+        return r.config.regime == "FLOPs" and r.ok and not r.matched_flops
+
+    kinds = {r.config.kind_key: r.config for r in records if lacks(r)}
+    flops = {kind: cost(config).of("FLOPs") for kind, config in kinds.items()}
+    return [replace(r, matched_flops=flops[r.config.kind_key]) if lacks(r) else r for r in records]
 
 
 def _outcome(record: "Record", other: "Record") -> str:
