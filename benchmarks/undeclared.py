@@ -202,6 +202,7 @@ def images() -> list[Comparison]:
 def sentiment() -> list[Comparison]:
     """Those of sentiment."""
     every, equal, projected = ("core", "confirm"), "fusion-parameters", "fusion-learned-projected"
+    table = "fusion-learned-parameters"
     return [
         Comparison("text-imdb", of("rope", *every), of("add", *every)),
         Comparison("text-imdb", of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
@@ -219,12 +220,16 @@ def sentiment() -> list[Comparison]:
                 (equal, "add-qk", "none"),
                 (equal, "concat-qk", "concat"),
                 (equal, "concat-wide", "concat"),
+                (table, "concat (table=learned)", "learned"),
+                (table, "concat-qk (table=learned)", "learned"),
                 (projected, "concat-proj (table=learned)", "learned"),
                 (projected, "concat-proj (table=learned)", "add-proj (table=learned)"),
                 (projected, "concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
             )
         ),
         Comparison("text-imdb", of("concat", equal), of("concat")),
+        Comparison("text-imdb", of("concat (table=learned)", table), of("concat (table=learned)", "fusion-learned")),
+        Comparison("text-imdb", of("concat-qk (table=learned)", table), of("none")),
         Comparison("text-imdb", of("concat-proj (table=learned)", projected), of("none")),
         Comparison("text-imdb", of("add-qk", equal), of("none"), "shuffled", change=True),
         Comparison("text-sst2", of("concat", equal), of("concat")),
