@@ -235,6 +235,12 @@ def sentiment() -> list[Comparison]:
         Comparison("text-sst2", of("concat", equal), of("concat")),
         Comparison("text-sst2", of("concat-qk", equal), of("concat", equal), "shuffled"),
         Comparison(
+            "text-sst2",
+            of("concat-proj (start=identity, table=learned)", projected),
+            of("add-proj (table=learned)", projected),
+            "shuffled",
+        ),
+        Comparison(
             "text-sst2", of(QUIETER_TABLE, "fusion-learned"), of("learned (ratio=0.3)", "fusion-learned"), "shuffled"
         ),
     ]
