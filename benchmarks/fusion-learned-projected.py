@@ -31,8 +31,8 @@ SUITE = Suite(
     cost=(
         "184 runs, of which 46 are those of `core`: `pebench merge results/core.jsonl results/fusion-learned.jsonl "
         "--out runs/fusion-learned-projected --suite fusion-learned-projected`; on 2 cores, two at a time, the 27 new "
-        "ones of IMDB took 45 minutes, the 39 of SST-2 8, the 36 of "
-        "CIFAR-10 56; those of WikiText-2 about 90 (estimated)"
+        "ones of IMDB took 45 minutes, the 39 of SST-2 8, the 36 of CIFAR-10 56; those of WikiText-2 about 90 "
+        "(estimated)"
     ),
     expect=(
         "As at equal width (`fusion-learned`), where a difference was clear: the projections cost 1 to 6 % of what "

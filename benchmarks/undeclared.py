@@ -202,48 +202,37 @@ def images() -> list[Comparison]:
 def sentiment() -> list[Comparison]:
     """Those of sentiment."""
     every, equal, projected = ("core", "confirm"), "fusion-parameters", "fusion-learned-projected"
-    table = "fusion-learned-parameters"
-    return [
-        Comparison("text-imdb", of("rope", *every), of("add", *every)),
-        Comparison("text-imdb", of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
-        Comparison("text-imdb", of("concat (d_p=32)", "split-text"), of("concat"), "shuffled"),
-        *(
-            Comparison("text-imdb", of(first, page), of(second, page), "shuffled")
-            for page, first, second in (
-                ("fusion", "concat-proj", "add-proj"),
-                ("fusion", "concat-proj", "add"),
-                ("fusion-learned", "concat-proj (table=learned)", "learned"),
-                ("fusion-learned", "concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
-                ("fusion-learned", QUIETER_TABLE, "learned (ratio=0.3)"),
-                (equal, "concat-proj", "add-proj"),
-                (equal, "add-qk", "add"),
-                (equal, "add-qk", "none"),
-                (equal, "concat-qk", "concat"),
-                (equal, "concat-wide", "concat"),
-                (table, "concat (table=learned)", "learned"),
-                (table, "concat-qk (table=learned)", "learned"),
-                (projected, "concat-proj (table=learned)", "learned"),
-                (projected, "concat-proj (table=learned)", "add-proj (table=learned)"),
-                (projected, "concat-proj (start=identity, table=learned)", "add-proj (table=learned)"),
-            )
-        ),
-        Comparison("text-imdb", of("concat", equal), of("concat")),
-        Comparison("text-imdb", of("concat (table=learned)", table), of("concat (table=learned)", "fusion-learned")),
-        Comparison("text-imdb", of("concat-qk (table=learned)", table), of("none")),
-        Comparison("text-imdb", of("concat-proj (table=learned)", projected), of("none")),
-        Comparison("text-imdb", of("add-qk", equal), of("none"), "shuffled", change=True),
-        Comparison("text-sst2", of("concat", equal), of("concat")),
-        Comparison("text-sst2", of("concat-qk", equal), of("concat", equal), "shuffled"),
-        Comparison(
-            "text-sst2",
-            of("concat-proj (start=identity, table=learned)", projected),
-            of("add-proj (table=learned)", projected),
-            "shuffled",
-        ),
-        Comparison(
-            "text-sst2", of(QUIETER_TABLE, "fusion-learned"), of("learned (ratio=0.3)", "fusion-learned"), "shuffled"
-        ),
+    width, table, quieter = "fusion-learned", "fusion-learned-parameters", "learned (ratio=0.3)"
+    through, started = "concat-proj (table=learned)", "concat-proj (start=identity, table=learned)"
+    summed = "add-proj (table=learned)"
+    pairs: list[tuple[Row, Row, str]] = [
+        (of("rope", *every), of("add", *every), ""),
+        (of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
+        (of("concat (d_p=32)", "split-text"), of("concat"), "shuffled"),
+        *((of("concat-proj", "fusion"), of(name, "fusion"), "shuffled") for name in ("add-proj", "add")),
+        (of(through, width), of("learned", width), "shuffled"),
+        (of(started, width), of(summed, width), "shuffled"),
+        (of(QUIETER_TABLE, width), of(quieter, width), "shuffled"),
+        (of("concat-proj", equal), of("add-proj", equal), "shuffled"),
+        *((of("add-qk", equal), of(name, equal), "shuffled") for name in ("add", "none")),
+        *((of(name, equal), of("concat", equal), "shuffled") for name in ("concat-qk", "concat-wide")),
+        *((of(name, table), of("learned", table), "shuffled") for name in (TABLE, "concat-qk (table=learned)")),
+        (of(through, projected), of("learned", projected), "shuffled"),
+        *((of(name, projected), of(summed, projected), "shuffled") for name in (through, started)),
+        (of("concat", equal), of("concat"), ""),
+        (of(TABLE, table), of(TABLE, width), ""),
+        (of("concat-qk (table=learned)", table), of("none"), ""),
+        (of(through, projected), of("none"), ""),
     ]
+    reviews = [Comparison("text-imdb", *pair) for pair in pairs]
+    reviews += [Comparison("text-imdb", of("add-qk", equal), of("none"), "shuffled", change=True)]
+    pairs = [
+        (of("concat", equal), of("concat"), ""),
+        (of("concat-qk", equal), of("concat", equal), "shuffled"),
+        (of(started, projected), of(summed, projected), "shuffled"),
+        (of(QUIETER_TABLE, width), of(quieter, width), "shuffled"),
+    ]
+    return reviews + [Comparison("text-sst2", *pair) for pair in pairs]
 
 
 @functools.cache
