@@ -31,7 +31,7 @@ SUITE = Suite(
     cost=(
         "188 runs, of which 46 are those of `core`: `pebench merge results/core.jsonl results/fusion-learned.jsonl "
         "--out runs/fusion-learned-projected --suite fusion-learned-projected`; on 2 cores, two at a time, the 27 new "
-        "ones of IMDB took 45 minutes, the 39 of SST-2 8, the 36 of CIFAR-10 56; those of WikiText-2 about 90 "
+        "ones of IMDB took 45 minutes, the 39 of SST-2 8, the 40 of CIFAR-10 62; those of WikiText-2 about 90 "
         "(estimated)"
     ),
     expect=(
