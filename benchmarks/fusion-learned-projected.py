@@ -30,9 +30,8 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "188 runs, of which 46 are those of `core`: `pebench merge results/core.jsonl results/fusion-learned.jsonl "
-        "--out runs/fusion-learned-projected --suite fusion-learned-projected`; on 2 cores, two at a time, the 27 new "
-        "ones of IMDB took 45 minutes, the 39 of SST-2 8, the 40 of CIFAR-10 62; those of WikiText-2 about 90 "
-        "(estimated)"
+        "--out runs/fusion-learned-projected --suite fusion-learned-projected`; the others took 3.5 hours on 2 cores, "
+        "two at a time"
     ),
     expect=(
         "As at equal width (`fusion-learned`), where a difference was clear: the projections cost 1 to 6 % of what "
