@@ -106,6 +106,9 @@ def pairs() -> Iterator[Pair]:
         yield Pair(f"{channels} of 256 channels, 9 million", "full-fusion", f"concat (d_p={channels})", "add")
     yield Pair("learned table", "fusion-learned", "concat (table=learned)", "learned")
     yield Pair("learned table, equal size", "fusion-learned-parameters", "concat (table=learned)", "learned")
+    for channels in (8, 32):
+        label = f"concat (d_p={channels}, table=learned)"
+        yield Pair(f"{channels} channels, learned table", "split-learned", label, "learned")
     yield Pair(
         "learned table, both quiet", "fusion-learned", "concat (ratio=0.5, table=learned)", "learned (ratio=0.3)"
     )
