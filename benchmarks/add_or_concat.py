@@ -212,8 +212,7 @@ A pair is a row with position concatenated and one with position added, as alike
 of vectors, at the same place, through as many matrices. Here is every pair of real data and today's protocol, from all
 pages: concatenated minus added at equal seeds, with the 95 % interval, which is not corrected for the number of pairs.
 Verdicts, which are corrected, stand on the pages. **The pairs are no independent witnesses:** most share `core`'s eight
-runs of addition, those of a task its test split, and many were thought of when others were known. Where a page says
-that a best rate lies at the edge of its grid, which goes on then, its pairs may change.
+runs of addition, those of a task its test split, and many were thought of when others were known.
 
 Unless it says otherwise position has a quarter of the channels, each as loud as one of the content's, so that it is
 quieter altogether than where it is added; fewer channels make it quieter still. A matrix is one for the input, or two
