@@ -141,6 +141,7 @@ def text() -> list[Comparison]:
         *((of("rope", "full-fusion"), of(name, "full-fusion"), "2x") for name in ("add-qk", "concat-qk")),
         (of("concat (d_p=16)", "full-fusion"), of("concat", "full-fusion"), "2x"),
         (of(TABLE, "fusion-learned"), of("concat"), ""),
+        (of("concat (d_p=8, table=learned)", "split-learned"), of(QUIETER_TABLE, "fusion-learned"), ""),
         *((of("concat-qk", "site"), of("add-qk", "site"), at) for at in ("2x", "4x")),
         *((of("concat-qk", equal), of(other, equal), at) for other in ("rope", "add-qk") for at in ("2x", "4x")),
     ]  # fmt: skip
