@@ -30,7 +30,7 @@ SUITE = Suite(
     cost=(
         "188 runs, of which 94 are those of `core` and `fusion-learned`: `pebench merge results/core.jsonl "
         "results/scale-learned.jsonl results/fusion-learned.jsonl --out runs/split-learned --suite split-learned`; the "
-        "others about 2.2 hours on 2 cores, two at a time (estimated)"
+        "others took 2.5 hours on 2 cores, two at a time"
     ),
     expect=(
         "On WikiText-2 8 of 96 channels are not separable from the quarter, 24, and 32 are worse, as with the sinusoid "

@@ -214,6 +214,7 @@ def sentiment() -> list[Comparison]:
         (of(through, width), of("learned", width), "shuffled"),
         (of(started, width), of(summed, width), "shuffled"),
         (of(QUIETER_TABLE, width), of(quieter, width), "shuffled"),
+        (of("concat (d_p=32, table=learned)", "split-learned"), of(TABLE, width), "shuffled"),
         (of("concat-proj", equal), of("add-proj", equal), "shuffled"),
         *((of("add-qk", equal), of(name, equal), "shuffled") for name in ("add", "none")),
         *((of(name, equal), of("concat", equal), "shuffled") for name in ("concat-qk", "concat-wide")),
