@@ -209,6 +209,7 @@ def sentiment() -> list[Comparison]:
     pairs: list[tuple[Row, Row, str]] = [
         (of("rope", *every), of("add", *every), ""),
         (of("add (ratio=3.0)", "scale"), ADD, "shuffled"),
+        (of("add (ratio=3.0)", "imdb-rates"), ADD, "shuffled"),
         (of("concat (d_p=32)", "split-text"), of("concat"), "shuffled"),
         *((of("concat-proj", "fusion"), of(name, "fusion"), "shuffled") for name in ("add-proj", "add")),
         (of(through, width), of("learned", width), "shuffled"),
