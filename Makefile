@@ -45,25 +45,25 @@ docs:  ## Put the tables of encodings into README.md and docs/encodings.md, and 
 	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done
 
 throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
-	python benchmarks/throughput.py --threads 2 --tuned --peers --output results/throughput.md
+	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/throughput.md
 
 report:  ## Measure reports of very many runs
-	python benchmarks/report.py --output results/report.md
+	python benchmarks/studies/report.py --output results/report.md
 
 engine:  ## Measure plans, start-up, overhead and packing, and preparing IMDB from PEBENCH_DATA_DIR
-	python benchmarks/engine.py $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR)) --output results/engine.md
+	python benchmarks/studies/engine.py $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR)) --output results/engine.md
 
 cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM of one node)
 	python -m pip install -e '.[ray,slurm]'
-	sh tests/cluster/slurm.sh
-	python -m pytest -m cluster tests/cluster
+	sh tests/engine/cluster/slurm.sh
+	python -m pytest -m cluster tests/engine/cluster
 
 gpu:  ## Test every encoding, and runs, on a GPU
-	python -m pytest -m gpu tests/test_gpu.py
+	python -m pytest -m gpu tests/training/test_gpu.py
 
 oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'
-	python -m pytest -m oracle tests/oracles
+	python -m pytest -m oracle tests
 
 browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
 	python -m pip install -e '.[browser]'

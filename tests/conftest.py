@@ -33,7 +33,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """Imports a script of benchmarks/, by its name."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks" / "studies")
     return importlib.import_module
 
 

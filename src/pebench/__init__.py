@@ -6,20 +6,25 @@ The names below are loaded on first use, so that importing pebench costs nothing
 import importlib
 from typing import Any
 
+from pebench import moved
+
 __version__ = "0.1.0"
 
 _WHERE = {
-    "EncodingSpec": "pebench.encodings",
-    "PositionalEncoding": "pebench.encodings",
-    "register": "pebench.registry",
-    "TextClassifier": "pebench.modules",
-    "LanguageModel": "pebench.modules",
-    "ViT": "pebench.modules",
+    "EncodingSpec": "pebench.encodings.base",
+    "PositionalEncoding": "pebench.encodings.base",
+    "register": "pebench.encodings.registry",
+    "TextClassifier": "pebench.models",
+    "LanguageModel": "pebench.models",
+    "ViT": "pebench.models",
     "datamodule": "pebench.data",
-    "Suite": "pebench.suites",
+    "Suite": "pebench.runs.suite",
     "UserError": "pebench.errors",
 }
 __all__ = sorted([*_WHERE, "__version__"])
+
+
+moved.install()
 
 
 def __getattr__(name: str) -> Any:

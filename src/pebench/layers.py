@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.streams import stream
+from pebench.seeding import stream
 
 
 def initialise(model: nn.Module, seed: int) -> None:

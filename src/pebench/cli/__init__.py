@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from pebench.cli.grammar import parser
 from pebench.cli.interrupts import EXIT_INTERRUPTED, INTERRUPTED
+from pebench.cli.parser import parser
 from pebench.errors import UserError
 
 EXIT_USAGE = 2

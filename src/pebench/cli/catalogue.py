@@ -4,9 +4,9 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 
-from pebench.cards import HOOKS, EncodingCard
-from pebench.references import OWN, link
-from pebench.registry import encoding_cards, find_plugin, plugin_cards
+from pebench.encodings.cards import HOOKS, EncodingCard
+from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
+from pebench.results.citations import OWN, link
 
 WIDTH = 120
 GROUPS: dict[str, Callable[[EncodingCard], bool]] = {

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, PositionalEncoding, build_encoding, grid_positions
+from pebench.encodings.registry import load_encoding, parse_encoding
 from pebench.layers import initialise
 from pebench.models.transformer import Transformer
-from pebench.registry import load_encoding, parse_encoding
 
 SAME = 2e-5
 """How far apart outputs may be that are to be the same: outputs are of scale 1, and 32-bit noise is a tenth of this."""

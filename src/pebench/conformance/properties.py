@@ -36,10 +36,9 @@ from pebench.conformance.bench import (
 from pebench.encodings.base import EncodingSpec, grid_positions
 from pebench.encodings.checks import blame
 from pebench.layers import initialise
-from pebench.models import transformer
+from pebench.models import LanguageModel, TextClassifier, ViT, transformer
+from pebench.models.base import SequenceModule
 from pebench.models.transformer import Masks, Transformer
-from pebench.modules import LanguageModel, TextClassifier, ViT
-from pebench.modules.base import SequenceModule
 
 FAR = 100
 """How many times further than in training positions are that are beyond it."""

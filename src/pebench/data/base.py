@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
+from pebench.atomic import replacing
 from pebench.data.batches import Batches
-from pebench.files import replacing
-from pebench.sources import Source, prepared_file
+from pebench.tasks.sources import Source, prepared_file
 
 
 @dataclass(frozen=True)

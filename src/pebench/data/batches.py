@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, DistributedSampler
 
-from pebench.streams import stream
+from pebench.seeding import stream
 
 IGNORE = -100
 """Target of a token that does not count; the default of torch's cross-entropy."""

@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pebench import sources
 from pebench.errors import UserError
+from pebench.tasks import sources
 
 
 def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], columns: set[str]) -> Any:

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
 from pebench.errors import UserError
-from pebench.streams import stream
+from pebench.seeding import stream
+from pebench.tasks import sources
 
 SPLITS = ("train", "val", "test")
 

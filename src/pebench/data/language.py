@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule
 from pebench.data.batches import Windows
 from pebench.data.hub import load_hub
 from pebench.errors import UserError
+from pebench.tasks import sources
 
 
 class RunningText(TensorDataModule):

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench import sources
 from pebench.data.base import Prepared, TensorDataModule, every_tenth
 from pebench.data.batches import Batches, Texts
 from pebench.data.hub import load_hub
 from pebench.errors import UserError
+from pebench.tasks import sources
 
 SPECIAL = ("[pad]", "[unk]")
 """Tokens 0 and 1 of every vocabulary."""

@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
+from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import check_width, sinusoid
-from pebench.registry import register
 
 
 @register("add")

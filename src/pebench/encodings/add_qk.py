@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from pebench.encodings.concat_qk import ConcatQkEncoding
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 def together(content: Tensor, position: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from pebench.encodings.registry import load_encoding, parse_encoding
 from pebench.layers import undrawable
-from pebench.registry import load_encoding, parse_encoding
 
 
 @dataclass(frozen=True)

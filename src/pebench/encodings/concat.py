@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import quarter
 from pebench.encodings.table import TableEncoding
-from pebench.registry import register
 
 
 @register("concat")

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
-from pebench.registry import register
 
 
 def beside(content: Tensor, position: Tensor) -> Tensor:

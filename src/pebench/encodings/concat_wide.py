@@ -4,8 +4,8 @@ import math
 
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.concat import ConcatEncoding
+from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import quarter
-from pebench.registry import register
 
 
 @register("concat-wide")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("cpe")

@@ -5,8 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.registry import register
 from pebench.encodings.shaw import by_offset
-from pebench.registry import register
 
 
 @register("deberta")

@@ -5,8 +5,8 @@ import math
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
+from pebench.encodings.registry import register
 from pebench.layers import Linear
-from pebench.registry import register
 
 
 @register("dynamic-bias")

@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
-from pebench.registry import register
 
 
 @register("embed-scale")

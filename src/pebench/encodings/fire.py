@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.registry import register
 from pebench.layers import Linear
-from pebench.registry import register
 
 
 @register("fire")

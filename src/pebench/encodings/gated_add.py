@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
-from pebench.registry import register
 
 
 @register("gated-add")

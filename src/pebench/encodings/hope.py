@@ -4,8 +4,8 @@ import math
 
 from torch import Tensor
 
+from pebench.encodings.registry import register
 from pebench.encodings.rope import RotaryEncoding
-from pebench.registry import register
 
 
 @register("hope")

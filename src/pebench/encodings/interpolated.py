@@ -6,8 +6,8 @@ from torch import Tensor
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.ntk_rope import NtkRotaryEncoding
 from pebench.encodings.raster import RasterEncoding
+from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
-from pebench.registry import register
 
 
 @register("interpolated")

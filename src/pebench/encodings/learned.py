@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio, grid_positions
+from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import sinusoid
-from pebench.registry import register
 
 
 @register("learned")

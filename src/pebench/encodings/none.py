@@ -1,7 +1,7 @@
 """No positional encoding: the control of every comparison."""
 
 from pebench.encodings.base import PositionalEncoding
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("none")

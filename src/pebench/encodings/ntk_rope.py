@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.rope import RotaryEncoding
-from pebench.registry import register
 
 
 @register("ntk-rope")

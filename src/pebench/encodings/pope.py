@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("pope")

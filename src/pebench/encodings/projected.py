@@ -3,8 +3,8 @@
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
-from pebench.registry import register
 
 
 @register("add-proj")

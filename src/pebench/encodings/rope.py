@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("rope")

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.registry import register
 from pebench.encodings.rope import rotate
-from pebench.registry import register
 
 
 @register("rope-mixed")

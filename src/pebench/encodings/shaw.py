@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("shaw")

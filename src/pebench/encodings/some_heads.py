@@ -7,8 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
-from pebench.registry import register
 
 
 @register("some-heads")

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
 from pebench.encodings.randomized import RandomizedEncoding
+from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper, leaves, overrides, that_seek_neighbours
-from pebench.registry import register
 
 
 @register("stack")

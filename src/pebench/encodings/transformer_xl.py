@@ -5,9 +5,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets
+from pebench.encodings.registry import register
 from pebench.encodings.shaw import by_offset
 from pebench.encodings.sinusoid import check_width, sinusoid
-from pebench.registry import register
 
 
 @register("transformer-xl")

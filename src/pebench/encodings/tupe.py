@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
 from pebench.encodings.concat_qk import beside
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("tupe")

@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import quarter
 from pebench.encodings.wrapper import Wrapper
-from pebench.registry import register
 
 
 @register("widened")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
-from pebench.streams import stream
+from pebench.seeding import stream
 
 
 class Wrapper(PositionalEncoding):

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, check_positive
 from pebench.encodings.ntk_rope import NtkRotaryEncoding
-from pebench.registry import register
+from pebench.encodings.registry import register
 
 
 @register("yarn")

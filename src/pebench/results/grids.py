@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pebench.formatting import natural, si_text
+from pebench.overrides import assignments
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Estimate, estimate, verdict
 from pebench.results.tables import Row, Table
-from pebench.settings import assignments
 from pebench.tasks import Task
-from pebench.words import natural, si_text
 
 NOTHING = "–"
 WORDS = ("Encoding", "Contrast", "Verdict")

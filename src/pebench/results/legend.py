@@ -1,10 +1,10 @@
 """What the rows of a page are: each encoding in a sentence, with the options that rows set."""
 
-from pebench.plugins import origin_text
-from pebench.registry import encoding_cards, our_parts
-from pebench.results.origin import plugins_of
+from pebench.encodings.plugins import origin_text
+from pebench.encodings.registry import encoding_cards, our_parts
+from pebench.formatting import natural
 from pebench.results.page import Page
-from pebench.words import natural
+from pebench.results.provenance import plugins_of
 
 LEGEND = (
     "What each encoding is, and each option that a row sets. D, or `d_model`, is the model's width, K the width of a "

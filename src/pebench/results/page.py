@@ -8,9 +8,10 @@ from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError, unknown_name
-from pebench.records import Record
-from pebench.results.absences import Absence, absence_counts, absence_lines, where
+from pebench.formatting import counted, natural
+from pebench.overrides import assignments, sort_key
 from pebench.results.across import Summary, comparable, summarise
+from pebench.results.missing import Absence, absence_counts, absence_lines, where
 from pebench.results.stats import (
     ALPHA,
     BETTER_OR_WORSE,
@@ -23,9 +24,8 @@ from pebench.results.stats import (
     verdict,
 )
 from pebench.results.tables import Table, build_tables
-from pebench.settings import assignments, sort_key
-from pebench.suites import Suite
-from pebench.words import counted, natural
+from pebench.runs.records import Record
+from pebench.runs.suite import Suite
 
 NAMED = 8
 """As many encodings are named in a row; the others are counted."""

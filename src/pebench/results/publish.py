@@ -4,13 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pebench.errors import UserError
-from pebench.records import Record, write_jsonl
 from pebench.results import figures
-from pebench.results.export import to_csv, to_json
-from pebench.results.latex import latex
 from pebench.results.page import Page
-from pebench.results.report import markdown
-from pebench.results.web import html
+from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.html import html
+from pebench.results.writers.latex import latex
+from pebench.results.writers.markdown import markdown
+from pebench.runs.records import Record, write_jsonl
 
 FORMATS: dict[str, Callable[[Page], str]] = {
     "markdown": markdown, "html": html, "latex": latex, "csv": to_csv, "json": to_json,

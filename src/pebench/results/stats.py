@@ -6,8 +6,8 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import TypeVar
 
+from pebench.formatting import counted
 from pebench.tasks import ROUNDING
-from pebench.words import counted
 
 Place = TypeVar("Place", bound=float)
 

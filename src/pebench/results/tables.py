@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
-from pebench.costs import TOLERANCE
 from pebench.errors import UserError
-from pebench.records import Record
+from pebench.formatting import natural
+from pebench.overrides import sort_key
 from pebench.results.stats import (
     ALPHA,
     Difference,
@@ -23,10 +23,10 @@ from pebench.results.stats import (
     paired_difference,
     verdict,
 )
-from pebench.selection import Trial, best
-from pebench.settings import sort_key
+from pebench.runs.costs import TOLERANCE
+from pebench.runs.records import Record
+from pebench.runs.selection import Trial, best
 from pebench.tasks import Budget, Task, find_task
-from pebench.words import natural
 
 REGIME_TEXT = {
     "width": "width (the same trunk and steps in every row)",

@@ -5,13 +5,23 @@ from dataclasses import fields, replace
 from typing import Any
 
 from pebench.config import RunConfig
+from pebench.encodings.registry import normal_options
 from pebench.errors import UserError, unknown_name
-from pebench.registry import normal_options
-from pebench.settings import override, setting_names, typed
+from pebench.overrides import override, setting_names, typed
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import ROUNDING, Budget, Task
 
-__all__ = ["ROUNDING", "TASKS", "Budget", "Task", "configure", "default_tier", "find_task", "reconfigure"]
+__all__ = [
+    "ROUNDING",
+    "TASKS",
+    "Budget",
+    "Task",
+    "configure",
+    "default_tier",
+    "find_task",
+    "metric_text",
+    "reconfigure",
+]
 
 TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
 
@@ -101,3 +111,17 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
     if strangers := sorted({*config.selected} - {*setting_names(config)}):
         raise unknown_name("selected setting", strangers[0], setting_names(config))
     return config
+
+
+def metric_text(task: str, metrics: Mapping[str, float], split: str) -> str:
+    """The headline metric of a split in words, or nothing if it is not known yet.
+
+    Example:
+        >>> metric_text("vit-digits", {"val/accuracy": 0.5}, "val")
+        'val accuracy 50.00 %'
+    """
+    found = find_task(task)
+    value = metrics.get(f"{split}/{found.metric}")
+    if value is None:
+        return ""
+    return f"{split} {found.metric.replace('_', ' ')} {found.scale * value:.{found.digits}f}{' %' * found.is_share}"

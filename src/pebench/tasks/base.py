@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pebench import sources
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
+from pebench.tasks import sources
 
 ROUNDING = 1e-6
 """Metrics closer than this are equal but for rounding: they are computed, and recorded, in single precision."""

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pebench import sources
 from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks import sources
 from pebench.tasks.base import Budget, Task, with_smoke
 
 
 def _lm(name: str, **rest: Any) -> Task:
-    module = "pebench.modules.language_model:LanguageModel"
+    module = "pebench.models.language_model:LanguageModel"
     return Task(
         name=name, module=module, metric="bits_per_byte", higher_is_better=False, unit="windows", beyond=(2, 4),
         prepared_by=("vocab_size",), **rest,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pebench import sources
 from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks import sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
 
 
@@ -25,7 +25,7 @@ SHORT_BEFORE = TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, ev
 
 
 def _text(name: str, **rest: Any) -> Task:
-    module = "pebench.modules.text_classifier:TextClassifier"
+    module = "pebench.models.text_classifier:TextClassifier"
     return Task(
         name=name, module=module, metric="accuracy", higher_is_better=True, unit="texts",
         prepared_by=("max_len", "vocab_size"), **rest,

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from pebench import sources
 from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks import sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
 
 
 def _vit(name: str, **rest: Any) -> Task:
     return Task(
         name=name,
-        module="pebench.modules.vit:ViT",
+        module="pebench.models.vit:ViT",
         metric="accuracy",
         higher_is_better=True,
         unit="images",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 if TYPE_CHECKING:
-    from pebench.effects import Array, Effect
+    from pebench.encodings.effects import Array, Effect
 
 TITLES = {
     "input": "Vectors that enter the model",
@@ -27,7 +27,7 @@ def draw(effects: Sequence["Effect"], title: str, note: str = "") -> Figure:
     """Draw each effect as a row: the heat map, and the similarity by distance or, on a grid, to the middle patch.
 
     Args:
-        effects: As `pebench.effects.effects` measures them.
+        effects: As `pebench.encodings.effects.effects` measures them.
         title: Names the encoding.
         note: Said below it in small print.
     """

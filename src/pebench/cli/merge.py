@@ -1,0 +1,99 @@
+"""The verb that makes one collection of several: merge."""
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pebench.errors import UserError
+from pebench.formatting import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pebench.runs.records import Record
+
+
+def merge_command(options: argparse.Namespace) -> int:
+    """``pebench merge``."""
+    from pebench.config import PROTOCOL_VERSION
+    from pebench.runs.plan import Plan
+    from pebench.runs.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
+    from pebench.runs.suite import load_suite
+
+    if not (options.records or options.out):
+        raise UserError(
+            "expected where to write: --records FILE (one .jsonl file), --out DIR (an output folder), or both."
+        )
+    if options.out and options.out.is_file():
+        raise UserError(f"expected an output folder after --out, but {str(options.out)!r} is a file; see --records.")
+    there = [options.out] if options.out and holds_records(options.out) else []
+    collections = [read_records(source) for source in (*there, *options.sources)]
+    records, conflicts = merge(collections)
+    lines = [f"{a.config.directory}: {_outcome(a, b)} against {_outcome(b, a)}" for a, b in conflicts]
+    if conflicts and not options.prefer_first:
+        raise UserError(
+            f"{counted(len(conflicts), 'run')} recorded with contradictory outcomes, and nothing was written:\n  "
+            + "\n  ".join(lines)
+            + "\nIf that is rounding, --prefer-first keeps those of the source named first"
+            + (", after what --out holds." if there else ".")
+        )
+    if options.suite:
+        plan = Plan(suite := load_suite(options.suite), suite.kinds())
+        records, _ = merge([records, _equal_already(records, suite.regime)])
+        found = {record.config.key: record for record in records}
+        wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
+        records = _with_costs([record for record in records if record.config.key in wanted])
+        if not records:
+            raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")
+    given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
+    text = f"{counted(len(records), 'run')} from {counted(given, 'record')} written to %s"
+    text += f", {failed} of them failed" if failed else ""
+    if options.records:
+        write_jsonl(records, options.records)
+        sys.stdout.write(f"{text % options.records}\n")
+    if options.out:
+        now = [record for record in records if record.protocol == PROTOCOL_VERSION]
+        new = [record for record in now if find_record(record.config, options.out) != record]
+        for record in new:
+            write_record(record, options.out)
+        old, kept = len(records) - len(now), len(now) - len(new)
+        sys.stdout.write(
+            f"{counted(len(new), 'run')} laid out in {options.out}"
+            + (f", {kept} more there already" if kept else "")
+            + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
+            + (
+                f". From there goes on: pebench run --suite {options.suite or 'NAME'} --out {options.out}\n"
+                if now
+                else "\n"
+            )
+        )
+    sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
+    return 0
+
+
+def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
+    """Runs at equal width as runs of another regime; where matching changes nothing in the model they are the same."""
+    if regime == "width":
+        return []
+    return [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
+
+
+def _with_costs(records: "list[Record]") -> "list[Record]":
+    """The same; those that were at equal width are told the operations that the regime ``FLOPs`` matches."""
+    from pebench.runs.costs import cost
+
+    def lacks(r: "Record") -> bool:
+        return r.config.regime == "FLOPs" and r.ok and not r.matched_flops
+
+    kinds = {r.config.kind_key: r.config for r in records if lacks(r)}
+    flops = {kind: cost(config).of("FLOPs") for kind, config in kinds.items()}
+    return [replace(r, matched_flops=flops[r.config.kind_key]) if lacks(r) else r for r in records]
+
+
+def _outcome(record: "Record", other: "Record") -> str:
+    values = record.metrics.items()
+    words = [f"{name} {value:.6g}" for name, value in values if name.startswith(("test/", "val/loss"))]
+    if record.dataset != other.dataset:
+        words.append(f"data {record.dataset.get('fingerprint', 'unknown')[:12]}")
+    return ", ".join(words)

@@ -1,0 +1,92 @@
+"""``pebench plot-encoding``: the picture of an encoding."""
+
+import argparse
+import math
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pebench.cli.verify import read_options
+from pebench.encodings.registry import encoding_card
+from pebench.errors import UserError
+
+if TYPE_CHECKING:
+    from pebench.encodings.base import EncodingSpec
+
+SUFFIXES = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+"""What a picture may be written as, and what to leave out so that it has the same bytes every day."""
+
+LONGEST = 2048
+"""Positions; every pair of them has a pixel."""
+
+
+def plot_command(options: argparse.Namespace) -> int:
+    """``pebench plot-encoding``."""
+    name, chosen = read_options(options.encoding, options.settings)
+    output = options.output or Path(re.sub(r"[^\w.-]+", "_", options.encoding) + ".svg")
+    if output.suffix.lower() not in SUFFIXES:
+        raise UserError(f"--output must end in {', '.join(SUFFIXES)}, got {str(output)!r}.")
+    import matplotlib
+    import torch
+
+    from pebench.encodings.base import build_encoding
+    from pebench.encodings.checks import blame
+    from pebench.encodings.effects import effects
+    from pebench.models.transformer import Transformer
+    from pebench.results.figures.encoding import draw
+
+    try:
+        spec = _spec(name, options)
+        encoding = build_encoding(name, spec, chosen)
+        with torch.no_grad():  # which checks what hooks return
+            Transformer(encoding).eval()(torch.zeros(1, spec.max_len, encoding.content_width))
+        found = effects(encoding, options.seed)
+    except UserError:
+        raise
+    except Exception as error:  # one's own encoding may raise anything
+        raise UserError(str(error) if isinstance(error, ValueError) else blame(error)) from error
+    settings = ", ".join(f"{option} = {value}" for option, value in chosen.items())
+    title = name + (f" ({settings})" if settings else "")
+    figure = draw(
+        found,
+        title,
+        _note(spec, any(effect.redrawn for effect in found), sum(p.numel() for p in encoding.parameters()) > 0),
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context({"svg.hashsalt": "pebench"}):
+        figure.savefig(output, dpi=200, metadata=SUFFIXES[output.suffix.lower()])
+    sys.stdout.write(f"{output}\n")
+    return 0
+
+
+def _spec(name: str, options: argparse.Namespace) -> "EncodingSpec":
+    """The model to draw it in.
+
+    Raises:
+        UserError: For a length that is too long, or no square where a grid is asked for.
+        ValueError: If the heads do not divide the width.
+    """
+    from pebench.encodings.base import EncodingSpec
+
+    declared, length = encoding_card(name).declared, options.length
+    if not 2 <= length <= LONGEST:
+        raise UserError(f"--length must be from 2 to {LONGEST} positions, got {length}.")
+    extent: tuple[int, ...] = (length,)
+    if options.grid or declared["axes"] == (2,):
+        side = math.isqrt(length)
+        if side**2 != length:
+            raise UserError(f"on a grid --length must be a square, such as {side**2}, got {length}.")
+        extent = (side, side)
+    return EncodingSpec(
+        d_model=options.d_model, num_heads=options.heads, num_layers=4, extent=extent,
+        causal=options.causal or declared["causal_only"],
+    )  # fmt: skip
+
+
+def _note(spec: "EncodingSpec", redrawn: bool, trained: bool) -> str:
+    """What the picture is of, in small print."""
+    model = f"width {spec.d_model}, {spec.num_heads} heads, {' x '.join(map(str, spec.extent))} positions"
+    if redrawn:
+        return f"{model}; untrained, parameters drawn from N(0, 0.01): as initialised it tells nothing"
+    return f"{model}; untrained" if trained else model

@@ -1,0 +1,82 @@
+"""Where runs are done: here, on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
+
+Every executor is a module with one function, `execute`, and all of them have `worker.work` do a run. Runs
+are independent and tell their outcome by their records alone, so an executor may lose one, or do one twice.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, cast
+
+from pebench.config import Options, RunConfig
+from pebench.engine.progress import Display
+from pebench.errors import UserError, unknown_name
+
+EXECUTORS = {
+    "local": "a process per run, several at a time (default)",
+    "sequential": "one after the other in this process",
+    "ray": "a Ray cluster; needs the extra ray, as in pip install '.[ray]'",
+    "slurm": "jobs of a SLURM cluster; needs the extra slurm, as in pip install '.[slurm]'",
+    "commands": "print a command line per run, for any other scheduler",
+}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What runs may use.
+
+    Args:
+        jobs: Runs at a time; 0 leaves it to a cluster's executor.
+        gpus: GPUs that runs are dealt out to, each text the numbers of one run's, ``"0,1"``; none for CPUs.
+        settings: The executor's own settings, from ``--executor-option``.
+    """
+
+    jobs: int = 1
+    gpus: Sequence[str] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Does every run of a plan; each leaves a record, finished or failed."""
+
+    def __call__(self, plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
+        """Do them.
+
+        Args:
+            plan: What to run, in this order.
+            options: How.
+            resources: With what.
+            display: Told of everything.
+
+        Raises:
+            KeyboardInterrupt: On Ctrl-C, once nothing of ours runs any more.
+            UserError: For settings that it does not have.
+        """
+
+
+def find_executor(name: str) -> Executor:
+    """The executor called `name`.
+
+    Raises:
+        UserError: Where there is none, or a package that it needs is not installed.
+    """
+    if name not in EXECUTORS:
+        raise unknown_name("executor", name, EXECUTORS)
+    try:
+        return cast(Executor, importlib.import_module(f"pebench.engine.executors.{name}").execute)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("pebench"):
+            raise
+        how = f"in a clone of pebench: pip install '.[{name}]'"
+        raise UserError(f"--executor {name} needs the extra {name}; {how} ({error}).") from error
+
+
+def no_settings(name: str, resources: Resources) -> None:
+    """Refuse settings, for an executor that has none.
+
+    Raises:
+        UserError: If there are any.
+    """
+    if resources.settings:
+        raise UserError(f"--executor {name} has no options, got {', '.join(resources.settings)}.")

@@ -1,0 +1,32 @@
+"""Prints a command line per run instead of doing it, for any scheduler: GNU parallel, Kubernetes, a batch system."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+from pebench.config import Options, RunConfig
+from pebench.engine.executors import Resources, no_settings
+from pebench.engine.progress import Display
+from pebench.runs.records import write_config
+from pebench.tasks.sources import offline
+
+
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
+    """Print the lines; see `pebench.engine.executors.Executor`. Each runs alone, in any order and on any machine."""
+    no_settings("commands", resources)
+    how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
+    how += ["--offline"] if offline() else []
+    for name, value in (
+        ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
+        ("--devices", options.devices if options.devices > 1 else None),
+    ):  # fmt: skip
+        if value is not None:
+            how += [name, str(value)]
+    for config in plan:
+        words = ["pebench", "run", "--config", str(write_config(config, options.out)), *how]
+        sys.stdout.write(_found(options) + shlex.join(words) + "\n")
+
+
+def _found(options: Options) -> str:
+    """What has Python find the modules of encodings, wherever the line is run."""
+    return f'PYTHONPATH={shlex.quote(":".join(options.folders))}:"$PYTHONPATH" ' if options.folders else ""

@@ -1,0 +1,144 @@
+"""Runs as tasks of a Ray cluster, or of a Ray that is started here. Nothing here imports torch."""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import ray
+
+from pebench.config import Options, RunConfig
+from pebench.engine.executors import Resources
+from pebench.engine.executors.watching import WATCH_S, Backlog, with_threads
+from pebench.engine.executors.worker import logged, work
+from pebench.engine.progress import Display
+from pebench.errors import UserError, unknown_name
+from pebench.overrides import typed
+
+SETTINGS = ("address", "num_cpus", "num_gpus")
+"""The cluster, as `ray.init` takes it, and what a run is given."""
+
+STOP_S = 10.0
+"""How long cancelled runs have to end, in seconds."""
+
+
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
+    """Do every run of a plan; see `pebench.engine.executors.Executor`."""
+    for name in resources.settings:
+        if name not in SETTINGS:
+            raise unknown_name("option of --executor ray", name, SETTINGS)
+    with _connected(resources.settings.get("address")):
+        needs = _needs(options, resources.settings)
+        # a process per run; one that is lost is this module's to start again, once its lease is free
+        task = ray.remote(max_calls=1, max_retries=0, num_cpus=needs["num_cpus"], num_gpus=needs["num_gpus"])(_do)
+        options, environment = with_threads(options, needs["num_cpus"]), _environment()
+        backlog, running = Backlog(plan, options, display), dict[Any, RunConfig]()
+        if not _slots(needs):
+            display.note(f"no node of the Ray cluster has {_text(needs)} for a run: waiting for one")
+        try:
+            while backlog or running:
+                for config in backlog.take((resources.jobs or 2 * _slots(needs) or 1) - len(running)):
+                    running[task.remote(config, options, environment)] = config
+                for reference in _ended(list(running)):
+                    backlog.ended(running.pop(reference), _loss(reference))
+                late = backlog.watch(running.values())
+                for reference in [reference for reference, config in running.items() if config in late]:
+                    ray.cancel(reference, force=True)  # it hangs: whether it hears this is not waited for
+                    backlog.ended(running.pop(reference), "it did not end")
+        finally:
+            _cancel(list(running))
+
+
+def _do(config: RunConfig, options: Options, environment: Mapping[str, str]) -> bool:
+    """What a task does; False if another process is at the run."""
+    os.environ |= environment
+    with logged(options.out / config.directory):
+        return work(config, options)
+
+
+def _environment() -> dict[str, str]:
+    """What decides where data is found, but no secrets; Ray starts workers with the environment of their node."""
+    ours = [name for name in os.environ if name.startswith(("PEBENCH_", "HF_")) and "TOKEN" not in name]
+    return {name: os.environ[name] for name in ours}
+
+
+@contextlib.contextmanager
+def _connected(address: str | None) -> Iterator[None]:
+    """Be connected to a cluster; if this process already is, to that one.
+
+    Raises:
+        UserError: If it does not answer.
+    """
+    if ray.is_initialized():
+        yield
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    handler = signal.getsignal(signal.SIGTERM)
+    address = address or os.environ.get("RAY_ADDRESS")
+    try:
+        host, _, port = (address or "").rpartition(":")
+        if port.isdigit():  # ray.init tries for a quarter of an hour
+            socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10).close()
+        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(f"no connection to Ray: {str(error).strip().splitlines()[0]}") from error
+    signal.signal(signal.SIGTERM, handler)  # ray.init takes it, and would not end as on Ctrl-C
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
+    """What Ray sets aside for a run.
+
+    Raises:
+        UserError: For what is no number of processors or GPUs.
+    """
+    cards = options.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
+    defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
+    needs = {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
+    for name, number in needs.items():
+        if number < 0:
+            raise UserError(f"--executor-option {name} expects a number that is not negative, got {settings[name]}.")
+    return needs
+
+
+def _text(needs: Mapping[str, float]) -> str:
+    return f"{needs['num_cpus']:g} CPUs and {needs['num_gpus']:g} GPUs"
+
+
+def _slots(needs: Mapping[str, float]) -> int:
+    """How many runs fit on the nodes that are there now."""
+    sizes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    wanted = [(needs["num_cpus"], "CPU"), (needs["num_gpus"], "GPU")]
+    return sum(min((int(size.get(name, 0) / number) for number, name in wanted if number), default=1) for size in sizes)
+
+
+def _ended(references: list[Any]) -> list[Any]:
+    """The tasks that have ended; waits for one, not for long."""
+    if not references:
+        time.sleep(WATCH_S)  # the rest is being done elsewhere
+        return []
+    ray.wait(references, timeout=WATCH_S)
+    return ray.wait(references, num_returns=len(references), timeout=0)[0]
+
+
+def _loss(reference: Any) -> str:
+    """Why a task that ended may have left no record; nothing if another process is at its run."""
+    try:
+        return "its task ended without a record" if ray.get(reference) else ""
+    except ray.exceptions.RayError as error:
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+
+
+def _cancel(references: list[Any]) -> None:
+    """End tasks, waiting or running."""
+    for reference in references:
+        ray.cancel(reference, force=True)
+    if references:
+        ray.wait(references, num_returns=len(references), timeout=STOP_S)

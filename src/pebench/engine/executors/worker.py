@@ -1,0 +1,149 @@
+"""One run, whatever happens: claimed, done, and recorded as finished or failed. Every executor calls `work`."""
+
+import contextlib
+import math
+import os
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pebench.config import Options, RunConfig
+from pebench.errors import InterruptedRunError
+from pebench.runs.leases import claim
+from pebench.runs.records import Record, find_record, write_record
+
+LOG = "log.txt"
+LOG_LINES = 20
+LOST_TRIES = 3
+"""How often a run is started whose worker or machine is lost, before it counts as failed."""
+
+
+def work(
+    config: RunConfig,
+    options: Options,
+    tell: Callable[[int, Mapping[str, float]], None] = lambda step, metrics: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Do a run, unless it has been done or another process is at it.
+
+    Afterwards there is a record of it, finished or failed; none if it was stopped or is another's.
+
+    Args:
+        config: What to run.
+        options: How.
+        tell: Told the step and the latest metrics now and then.
+        stop: Asked at every step whether to stop.
+
+    Returns:
+        False if another process is at it.
+    """
+    folder = options.out / config.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    with claim(folder) as lease:
+        if lease is None:
+            return False
+        if find_record(config, options.out):  # another process has done it, or tried
+            return True
+        with contextlib.suppress(FileNotFoundError):
+            os.truncate(folder / LOG, 0)  # of an earlier attempt, or of a process that had the run till now
+        started = time.monotonic()
+        limit = options.time_limit_s or math.inf
+
+        def progress(step: int, metrics: Mapping[str, float]) -> None:
+            lease.tell(step, metrics)
+            tell(step, metrics)
+
+        try:
+            from pebench.training.ddp import run_on_devices
+
+            run_on_devices(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
+        except KeyboardInterrupt:
+            raise
+        except InterruptedRunError:
+            if not stop():  # else no record: the run is not over
+                overdue(config, options, time.monotonic() - started)
+        except BaseException as error:
+            with (folder / LOG).open("a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+            seconds, kind = time.monotonic() - started, failure_kind(error)
+            failed_record(config, options.out, kind, failure_reason(error), seconds)
+            if kind == "diverged":  # tried again, it would go on from weights that are about to
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+            with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
+                from pebench.training.tensorboard import log_failure
+
+                log_failure(folder, config)
+    return True
+
+
+@contextlib.contextmanager
+def logged(folder: Path) -> Iterator[None]:
+    """Send what this process and its libraries print to the log of a run.
+
+    Args:
+        folder: Of the run; made if need be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = os.dup(1), os.dup(2)
+    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    try:
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        for number, place in zip(kept, (1, 2), strict=True):
+            os.dup2(number, place)
+            os.close(number)
+        os.close(log)
+
+
+def failure_kind(error: BaseException) -> str:
+    """``diverged``, ``out of memory`` or ``exception``."""
+    text = f"{type(error).__name__}: {error}".lower()
+    if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
+        return "out of memory"
+    return "diverged" if "divergederror" in text or "`nan` values" in text else "exception"
+
+
+def failure_reason(error: BaseException) -> str:
+    """What happened, in one line, with the encoding whose doing it was, if that can be told."""
+    with contextlib.suppress(ImportError):
+        from pebench.encodings.checks import blame
+
+        return blame(error)
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration_s: float) -> Record:
+    """Write the record of a run that did not finish.
+
+    Args:
+        config: Of the run.
+        out: Output folder.
+        kind: ``exception``, ``diverged``, ``out of memory``, ``time limit``, ``killed`` or ``lost``.
+        reason: In one line.
+        duration_s: How long it ran.
+    """
+    log = out / config.directory / LOG
+    tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.is_file() else []
+    error = {"kind": kind, "reason": reason, "log": "\n".join(tail)}
+    started = (datetime.now(UTC) - timedelta(seconds=duration_s)).isoformat(timespec="seconds")
+    record = Record(config=config, status="failed", error=error, duration_s=duration_s, started=started)
+    try:
+        write_record(record, out)
+    except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on, and this one is told of
+        print(f"the record of this failure could not be written: {problem}", file=sys.stderr)
+    return record
+
+
+def overdue(config: RunConfig, options: Options, duration_s: float) -> Record:
+    """Write the record of a run that took longer than it may."""
+    reason = f"longer than the time limit of {options.time_limit_s:g} s"
+    return failed_record(config, options.out, "time limit", reason, duration_s)

@@ -1,0 +1,222 @@
+"""What the three LightningModules share: the trunk, one step, the optimizer."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, TypedDict, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pebench.compat import import_torchvision
+
+import_torchvision()  # before lightning and torchmetrics, which import it
+
+import lightning  # noqa: E402
+from torchmetrics import MeanMetric, Metric  # noqa: E402
+from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
+
+from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
+from pebench.layers import initialise  # noqa: E402
+from pebench.models.transformer import Transformer  # noqa: E402
+
+
+class TrunkOptions(TypedDict, total=False):
+    """Keyword arguments that every module passes on to `SequenceModule`, which documents them."""
+
+    d_model: int
+    num_layers: int
+    num_heads: int
+    d_ff: int | None
+    dropout: float
+    learning_rate: float
+    weight_decay: float
+    warmup: float
+    seed: int
+
+
+class SequenceModule(lightning.LightningModule):
+    """A trunk with one encoding, trained by AdamW with linear warm-up and cosine decay.
+
+    A subclass makes its input and output layers, calls `finish`, and defines `loss` and `update`.
+
+    Args:
+        encoding: A registered name, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        extent: Positions per axis in training.
+        causal: Whether a token sees only the past.
+        d_model: Width of the residual stream.
+        num_layers: Number of blocks.
+        num_heads: Attention heads; must divide ``d_model``.
+        d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
+        dropout: Probability of dropping a channel.
+        learning_rate: Peak learning rate.
+        weight_decay: Decoupled decay of weight matrices.
+        warmup: Share of all steps spent warming up.
+        seed: Decides the value of every parameter.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
+    """
+
+    def __init__(
+        self,
+        encoding: EncodingLike,
+        encoding_args: Mapping[str, Any] | None,
+        *,
+        extent: tuple[int, ...],
+        causal: bool,
+        d_model: int = 128,
+        num_layers: int = 4,
+        num_heads: int = 4,
+        d_ff: int | None = None,
+        dropout: float = 0.0,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.05,
+        warmup: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        spec = EncodingSpec(d_model, num_heads, num_layers, extent, causal)
+        self.trunk = Transformer(build_encoding(encoding, spec, encoding_args), d_ff, dropout)
+        self.learning_rate, self.weight_decay, self.warmup, self.seed = learning_rate, weight_decay, warmup, seed
+        self.metrics = nn.ModuleDict()  # "val/accuracy" to its torchmetrics Metric
+
+    def finish(self, metrics: Mapping[str, Metric]) -> None:
+        """Draw all parameters from the seed and take a copy of each metric for every split.
+
+        Args:
+            metrics: By name, without split.
+        """
+        initialise(self, self.seed)
+        for stage in ("val", "test"):
+            for name, metric in metrics.items():
+                self.metrics[f"{stage}/{name}"] = metric.clone()
+
+    def metric(self, name: str) -> Metric:
+        """The metric of a split, called ``val/accuracy`` or the like."""
+        return cast(Metric, self.metrics[name])
+
+    def loss(self, batch: Any) -> Tensor:
+        """The training loss of a batch, in nats."""
+        raise NotImplementedError
+
+    def update(self, batch: Any, stage: str) -> None:
+        """Count a batch into the metrics of a stage, ``val`` or ``test``."""
+        raise NotImplementedError
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """One step; the loss is logged as often as the trainer logs, not more."""
+        loss = self.loss(batch)
+        every = int(self.trainer.log_every_n_steps)  # type: ignore[attr-defined]
+        if every and (self.global_step + 1) % every == 0:
+            self.log("train/loss", loss, batch_size=1, sync_dist=True)
+        return loss
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the validation split."""
+        self.update(batch, "val")
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        """Count a batch of the test split."""
+        self.update(batch, "test")
+
+    def on_validation_start(self) -> None:
+        """Sum in 32 bit; where Lightning makes the model 16-bit, it does so to metrics, and sums have three digits."""
+        self.metrics.to(torch.float32)
+
+    on_test_start = on_validation_start
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the validation metrics."""
+        self._log_metrics("val")
+
+    def on_test_epoch_end(self) -> None:
+        """Log the test metrics."""
+        self._log_metrics("test")
+
+    def _log_metrics(self, stage: str) -> None:
+        for name in self.metrics:
+            if name.startswith(stage):
+                self.log(name, self.metric(name).compute())
+                self.metric(name).reset()
+
+    def configure_optimizers(self) -> Any:
+        """AdamW without decay on position parameters, norms and biases; the schedule moves every step.
+
+        Raises:
+            ValueError: If the trainer does not say how long it trains.
+        """
+        decay: list[nn.Parameter] = []
+        keep: list[nn.Parameter] = []
+        for name, parameter in self.named_parameters():
+            (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
+        groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
+        scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
+        optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=not scaled)
+        total = self.trainer.estimated_stepping_batches
+        if math.isinf(total):
+            raise ValueError("the learning rate falls until the last step: give the Trainer max_steps or max_epochs")
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(step, int(total), self.warmup))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip by norm, as Lightning would; it refuses a fused optimizer in 16 bit, though bfloat16 scales nothing.
+
+        Where float16 does scale, `configure_optimizers` fuses nothing, and gradients come here as they are.
+        """
+        if gradient_clip_val:
+            weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+            clip = nn.utils.clip_grad_value_ if gradient_clip_algorithm == "value" else nn.utils.clip_grad_norm_
+            clip(weights, gradient_clip_val)
+
+
+class Classifier(SequenceModule):
+    """What the two classifiers share. A batch is what `forward` takes, then the labels (B,)."""
+
+    def finish_classes(self, num_classes: int) -> None:
+        """`finish`, with the metrics of a classifier."""
+        accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
+        self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
+
+    def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
+        """Cross-entropy in nats per example."""
+        *inputs, labels = batch
+        return F.cross_entropy(self(*inputs).float(), labels)
+
+    def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
+        """Count loss and accuracy."""
+        *inputs, labels = batch
+        logits = self(*inputs).float()
+        self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
+        self.metric(f"{stage}/accuracy").update(logits, labels)
+
+
+def schedule(step: int, total: int, warmup: float) -> float:
+    """Linear warm-up to 1, then a cosine to 0.1.
+
+    Args:
+        step: From 0.
+        total: Number of steps.
+        warmup: Share of them that warms up.
+
+    Example:
+        >>> [round(schedule(step, 100, 0.1), 2) for step in (0, 9, 10, 55, 100)]
+        [0.1, 1.0, 1.0, 0.55, 0.1]
+    """
+    rising = max(1, round(warmup * total))
+    if step < rising:
+        return (step + 1) / rising
+    done = min(1.0, (step - rising) / max(1, total - rising))
+    return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
+
+
+def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
+    """Mean over the tokens that are not padding: (B, L, D), (B, L) to (B, D)."""
+    if valid is None:
+        return x.mean(dim=1)
+    weights = valid.unsqueeze(-1).to(x.dtype)
+    return (x * weights).sum(dim=1) / weights.sum(dim=1)

@@ -1,0 +1,79 @@
+"""Language modelling by a causal transformer."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torchmetrics import MeanMetric, Metric
+
+from pebench.encodings.base import EncodingLike
+from pebench.layers import Linear, TokenEmbedding
+from pebench.models.base import SequenceModule, TrunkOptions
+
+
+class LanguageModel(SequenceModule):
+    """Causal language model with an output layer of its own (not tied to the token table).
+
+    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is asked for.
+
+    Args:
+        encoding: Name of a positional encoding, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        vocab_size: Number of tokens.
+        max_len: Context in tokens.
+        token_bytes: Bytes of text that each token stands for; with them bits per byte are measured too.
+        options: Size, learning rate and seed; see `SequenceModule`.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
+    """
+
+    token_bytes: Tensor
+
+    def __init__(
+        self,
+        encoding: EncodingLike = "add",
+        encoding_args: Mapping[str, Any] | None = None,
+        *,
+        vocab_size: int,
+        max_len: int,
+        token_bytes: Sequence[int] | None = None,
+        **options: Unpack[TrunkOptions],
+    ) -> None:
+        super().__init__(encoding, encoding_args, extent=(max_len,), causal=True, **options)
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        self.head = Linear(self.trunk.d_model, vocab_size, gain=0.0)
+        metrics: dict[str, Metric] = {"loss": MeanMetric(nan_strategy="error")}
+        if token_bytes is not None:
+            self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)
+            metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
+        self.finish(metrics)
+
+    def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Logits (B, L, vocab_size) of each next token; `positions` (L, 1) stands in for 0, 1, 2, ..."""
+        logits: Tensor = self.head(self.trunk(self.input(tokens), positions))
+        return logits
+
+    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Cross-entropy in nats per token."""
+        tokens, targets = batch
+        return F.cross_entropy(self(tokens).float().flatten(0, 1), targets.flatten())
+
+    def update(self, batch: tuple[Tensor, Tensor], stage: str) -> None:
+        """Count the loss over tokens and, where their bytes are known, over bytes."""
+        targets = batch[1]
+        counted = targets >= 0
+        loss, tokens = self.loss(batch), counted.sum()
+        self.metric(f"{stage}/loss").update(loss, weight=tokens)
+        if f"{stage}/bits_per_byte" in self.metrics:
+            size = self.token_bytes[targets[counted]].sum()
+            self.metric(f"{stage}/bits_per_byte").update(loss * tokens / size / math.log(2), weight=size)
+
+    def _log_metrics(self, stage: str) -> None:
+        perplexity = self.metric(f"{stage}/loss").compute().exp()
+        self.log(f"{stage}/perplexity", perplexity.clamp(max=torch.finfo(perplexity.dtype).max))  # JSON has no infinity
+        super()._log_metrics(stage)

@@ -1,0 +1,53 @@
+"""Text classification by a bidirectional transformer."""
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from pebench.encodings.base import EncodingLike
+from pebench.layers import Linear, TokenEmbedding
+from pebench.models.base import Classifier, TrunkOptions, masked_mean
+
+
+class TextClassifier(Classifier):
+    """Text classifier, bidirectional, from the mean of the tokens that are not padding.
+
+    A batch is a triple: tokens (B, L), lengths (B,) from 1 to L, and labels (B,). What stands behind a text's
+    length has no influence on it, but for encodings that stretch with texts longer than `max_len` (``yarn``, say);
+    a text of no token has no mean, and gives NaN.
+
+    Args:
+        encoding: Name of a positional encoding, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        vocab_size: Number of tokens.
+        max_len: Longest text in tokens.
+        num_classes: Classes.
+        options: Size, learning rate and seed; see `SequenceModule`.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, or the encoding cannot serve it.
+    """
+
+    def __init__(
+        self,
+        encoding: EncodingLike = "add",
+        encoding_args: Mapping[str, Any] | None = None,
+        *,
+        vocab_size: int,
+        max_len: int,
+        num_classes: int = 2,
+        **options: Unpack[TrunkOptions],
+    ) -> None:
+        super().__init__(encoding, encoding_args, extent=(max_len,), causal=False, **options)
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
+        self.finish_classes(num_classes)
+
+    def forward(self, tokens: Tensor, lengths: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Class logits (B, num_classes) of texts; `positions` (L, 1) stands in for 0, 1, 2, ..."""
+        valid = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        logits: Tensor = self.head(masked_mean(self.trunk(self.input(tokens), positions, valid), valid))
+        return logits

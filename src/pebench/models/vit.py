@@ -1,0 +1,69 @@
+"""Image classification by a transformer over patches."""
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from torch import Tensor
+
+from pebench.encodings.base import EncodingLike
+from pebench.layers import Linear, PatchEmbedding
+from pebench.models.base import Classifier, TrunkOptions, masked_mean
+
+
+class ViT(Classifier):
+    """Vision transformer on square patches, bidirectional, classified from the mean of its tokens.
+
+    A batch is a pair: images (B, channels, image_size, image_size), floats of about zero mean and unit
+    variance, and labels (B,).
+
+    Args:
+        encoding: Name of a positional encoding, or a class that takes a spec and options.
+        encoding_args: Options of the encoding.
+        image_size: Side of the image in pixels.
+        patch_size: Side of a patch in pixels; must divide ``image_size``.
+        channels: Colours.
+        num_classes: Classes.
+        options: Size, learning rate and seed; see `SequenceModule`.
+
+    Raises:
+        UserError: For an unknown name of an encoding.
+        ValueError: If the sizes make no model, the encoding cannot serve it, or the patches do not tile the image.
+    """
+
+    def __init__(
+        self,
+        encoding: EncodingLike = "add",
+        encoding_args: Mapping[str, Any] | None = None,
+        *,
+        image_size: int = 32,
+        patch_size: int = 4,
+        channels: int = 3,
+        num_classes: int = 10,
+        **options: Unpack[TrunkOptions],
+    ) -> None:
+        if patch_size < 1 or image_size % patch_size:
+            raise ValueError(f"patch_size must be positive and divide the image's side {image_size}, got {patch_size}")
+        side = image_size // patch_size
+        super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
+        self.image_size = image_size
+        self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
+        self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
+        self.finish_classes(num_classes)
+
+    def _positions(self, images: Tensor) -> Tensor:
+        """Those of another size's patches."""
+        patch = self.input.patch_size
+        rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
+        if (rows * patch, columns * patch) != images.shape[-2:]:
+            raise ValueError(f"expected images that patches of side {patch} tile, got {tuple(images.shape[-2:])}")
+        return self.trunk.cells_of((rows, columns), images.device)
+
+    def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Class logits (B, num_classes) of images of any size that patches tile.
+
+        Patches are numbered by row and column from 0; `positions` (L, 2) stands in for that.
+        """
+        if positions is None and images.shape[-2:] != (self.image_size, self.image_size):
+            positions = self._positions(images)
+        logits: Tensor = self.head(masked_mean(self.trunk(self.input(images), positions), None))
+        return logits

@@ -1,0 +1,76 @@
+"""Curves of several seeds as one band for TensorBoard: per encoding the mean, and the lowest and highest seed."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pebench.overrides import assignments
+from pebench.results.stats import over_seeds
+from pebench.results.tables import Row, Table, build_tables
+from pebench.runs.records import Record
+
+FOLDER = "over-seeds"
+"""Of an output folder; what is in it is made from the records, anew each time."""
+
+PARTS = "mean", "lowest", "highest"
+
+
+def write_bands(out: Path, records: Iterable[Record]) -> None:
+    """Write the bands of all tested runs as event files, with a layout that draws one chart for each task and metric.
+
+    Args:
+        out: Their output folder.
+        records: Of it.
+
+    Raises:
+        UserError: For an unknown task, or two different records of one run.
+    """
+    from torch.utils.tensorboard import SummaryWriter
+
+    for file in (out / FOLDER).rglob("events.out.tfevents.*"):
+        file.unlink()
+    layout: dict[str, dict[str, list[Any]]] = {}
+    rows: dict[str, dict[str, dict[int, float]]] = {}
+    for title, table in _titled(build_tables(records, allow_unmatched=True)):
+        for row in table.rows:
+            for name, points in band(row).items():
+                tags = [f"{title}/{name} {part}" for part in PARTS]
+                layout.setdefault(title, {})[name] = ["Margin", tags]
+                folder = re.sub(r"[^\w.,=()+-]+", " ", f"{title}, {row.label}").strip()
+                for place, tag in enumerate(tags):
+                    rows.setdefault(folder, {})[tag] = {step: values[place] for step, values in points.items()}
+    for number, (folder, curves) in enumerate(rows.items()):
+        with SummaryWriter(str(out / FOLDER / folder)) as writer:
+            for tag, curve in curves.items():
+                for step, value in curve.items():
+                    writer.add_scalar(tag, value, step)
+            if number == 0:  # it is for all
+                writer.add_custom_scalars(layout)
+
+
+def band(row: Row) -> dict[str, dict[int, tuple[float, ...]]]:
+    """The curves of one encoding's runs that finished, where all of them have a point.
+
+    Returns:
+        For each metric: step to the mean, lowest and highest value over seeds.
+    """
+    names = {name for record in row.finished for point in record.curve for name in point} - {"step"}
+    found = {}
+    for name in sorted(names):
+        runs = [{int(p["step"]): p[name] for p in record.curve if name in p} for record in row.finished]
+        if points := {step: tuple(values) for step, *values in over_seeds(runs)}:
+            found[name] = points
+    return found
+
+
+def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:
+    """Tables with names that tell them apart."""
+    seen: Counter[str] = Counter()
+    for table in tables:
+        words = [f"{table.task.name} {table.config.tier}", *assignments(table.told)]
+        words += [f"{name} selected" for name in table.config.selected]
+        title = ", ".join(words).replace("/", " ")
+        seen[title] += 1
+        yield (title if seen[title] == 1 else f"{title} ({seen[title]})"), table

@@ -1,0 +1,188 @@
+"""What to cite for an encoding, a task, a suite, a table, and pebench itself, as BibTeX. No torch here."""
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pebench.encodings.registry import (
+    encoding_card,
+    encoding_cards,
+    our_parts,
+    parse_encoding,
+    parts_of,
+    plugin_cards,
+    unknown_encoding,
+)
+from pebench.errors import UserError
+from pebench.results.tables import Table
+from pebench.runs.suite import load_suite, shipped, suite_files
+from pebench.tasks import TASKS
+
+OWN = "pebench"
+"""The key of pebench itself, which its own encodings and data sets name too."""
+
+IMAGES = "  keywords = {images},\n"
+"""The line of an entry that took an encoding to images."""
+
+
+@functools.cache
+def bibliography() -> dict[str, str]:
+    """Every entry, by key: those of ``references.bib``, and pebench's own."""
+    text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=@)", text.strip())
+    return {_key(entry): entry.strip() for entry in entries} | {OWN: _own()}
+
+
+def _key(entry: str) -> str:
+    return entry.partition("{")[2].partition(",")[0].strip()
+
+
+def fields_of(entry: str) -> dict[str, str]:
+    """What an entry says, by name."""
+    return dict(re.findall(r"^  (\w+) = \{(.*)\},$", entry, re.MULTILINE))
+
+
+def _own() -> str:
+    """The entry of pebench, from the file by which repositories say how to cite them."""
+    import yaml
+
+    facts = yaml.safe_load(shipped("CITATION.cff").read_text(encoding="utf-8"))
+    authors = [
+        author.get("name") or f"{author['family-names']}, {author['given-names']}" for author in facts["authors"]
+    ]
+    said = {
+        "author": " and ".join(f"{{{name}}}" if "," not in name else name for name in authors),
+        "title": facts["title"],
+        "version": facts["version"],
+        "year": str(facts["date-released"])[:4],
+        "url": facts.get("repository-code"),
+    }
+    lines = [f"  {name} = {{{value}}},\n" for name, value in said.items() if value]
+    return f"@software{{{OWN},\n{''.join(lines)}}}"
+
+
+def bibtex(names: Iterable[str]) -> str:
+    """The entries of what is named, each once; with tasks of text alone, what they need of encodings.
+
+    Args:
+        names: Of encodings (also with options, as in ``"stack(first='rope')"``), tasks and suites, or ``pebench``.
+
+    Raises:
+        UserError: For a name that does not exist, or an encoding that names nothing to cite.
+    """
+    names = list(names)
+    images = _images(name for name in names if name in TASKS)
+    keys = {key for name in names for key in keys_of(name, images)}
+    return "\n\n".join(bibliography()[key].replace(IMAGES, "") for key in sorted(keys)) + "\n"
+
+
+def _images(tasks: Iterable[str]) -> bool:
+    """Whether tasks, or some that nobody names, may be of images."""
+    named = [TASKS[name] for name in tasks]
+    return not named or any(task.image for task in named)
+
+
+def keys_of(name: str, images: bool = True) -> set[str]:
+    """Keys of what to cite for an encoding, a task, or a suite: what it consists of, and pebench.
+
+    Args:
+        name: Of it.
+        images: Whether an encoding's use on images is meant too; a suite knows that itself.
+
+    Raises:
+        UserError: For a name that does not exist, or an encoding that names nothing to cite.
+    """
+    if name == OWN:
+        return {OWN}
+    if name in TASKS:
+        return set(TASKS[name].cite)
+    if name in suite_files() or name.endswith(".py"):
+        kinds = replace(load_suite(name), regime="width").kinds()  # without counting costs
+        tasks = {config.task for config in kinds}
+        used = [(config.encoding, config.encoding_args) for config in kinds]
+        ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}
+        return {OWN}.union(ours, *map(keys_of, tasks))
+    plain = name.partition("(")[0]
+    if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
+        raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
+    return _of_encoding(*parse_encoding(name), images)
+
+
+def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
+    keys = {key for part, _ in parts_of(name, options) for key in _own_keys(part, images)}
+    if not keys:
+        raise UserError(
+            f"encoding {name!r} names nothing to cite: its class has no attribute `cite` with keys of pebench's "
+            "bibliography. Leave it out."
+        )
+    if unknown := keys - set(bibliography()):
+        raise UserError(f"encoding {name!r} cites {min(unknown)!r}, which is not in pebench's bibliography.")
+    return keys
+
+
+def _own_keys(name: str, images: bool) -> set[str]:
+    """Keys that an encoding names itself; without images not those of works on images, if it names others."""
+    named = set(encoding_card(name).declared["cite"])
+    return named if images else named - _on_images() or named
+
+
+@functools.cache
+def _on_images() -> frozenset[str]:
+    """Keys of the works that took an encoding to images: texts do not stand on them."""
+    return frozenset(key for key, entry in bibliography().items() if IMAGES in entry)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What results stand on.
+
+    Args:
+        keys: Of the entries.
+        command: What prints them.
+    """
+
+    keys: tuple[str, ...]
+    command: str
+
+
+def sources(tables: Sequence[Table]) -> Sources:
+    """What the results of tables stand on."""
+    ours = sorted(our_parts(row.config for table in tables for row in table.rows))
+    tasks = {table.task.name: table.task for table in tables}
+    images = _images(tasks)
+    keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))
+    return Sources(tuple(sorted(keys)), f"pebench cite {' '.join([OWN, *tasks, *ours])}")
+
+
+def cited(tables: Sequence[Table]) -> str:
+    """`sources` in a line of Markdown."""
+    found = sources(tables)
+    return f"{', '.join(map(link, found.keys))}; as BibTeX: `{found.command}`"
+
+
+def link(key: str) -> str:
+    """An entry by its authors and year, in Markdown; a link if it says where it is to be had."""
+    name, (_, place) = authors_and_year(key), title_and_link(key)
+    return f"[{name}]({place})" if place else name
+
+
+def title_and_link(key: str) -> tuple[str, str]:
+    """The title of an entry, and where it is to be had; empty where it does not say."""
+    said = fields_of(bibliography()[key])
+    link = f"https://arxiv.org/abs/{said['eprint']}" if "eprint" in said else said.get("url", "")
+    return re.sub(r"[{}]|\\\W", "", said["title"]), link
+
+
+def authors_and_year(key: str) -> str:
+    """An entry as a text would name it.
+
+    Example:
+        >>> authors_and_year("vaswani2017attention")
+        'Vaswani et al. 2017'
+    """
+    said = fields_of(bibliography()[key])
+    first, *others = [name.partition(",")[0].strip("{} ") for name in said["author"].split(" and ")]
+    return f"{first}{' et al.' if len(others) > 1 else ''.join(f' and {name}' for name in others)} {said['year']}"

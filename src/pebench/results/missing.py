@@ -1,0 +1,84 @@
+"""Runs without a value, and how every page tells of them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pebench.formatting import counted, seeds_text
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A run without a value.
+
+    Args:
+        task: Its task.
+        label: Its encoding, as in the tables.
+        seed: Its seed.
+        reason: Why it failed, in one line; ``None`` if there is no record of it.
+        values: The settings that it was to try, in words, if it selects; empty if it tests.
+        varied: The settings that make this table another than others of its task, in words.
+    """
+
+    task: str
+    label: str
+    seed: int
+    reason: str | None = None
+    values: str = ""
+    varied: str = ""
+
+    @property
+    def where(self) -> str:
+        """The task, with the settings that vary."""
+        return where(self.task, self.varied)
+
+
+def where(task: str, varied: str) -> str:
+    """A task with the settings that make a table of it another than others.
+
+    Example:
+        >>> where("vit-digits", ""), where("vit-digits", "model.num_layers=2")
+        ('vit-digits', 'vit-digits (model.num_layers=2)')
+    """
+    return f"{task} ({varied})" if varied else task
+
+
+def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
+    """A line for each run that failed, then one for each row's missing runs, then for each encoding's that select.
+
+    Args:
+        absences: Of one table.
+        code: What goes around words that a program wrote.
+
+    Example:
+        >>> lost = [Absence("vit-digits", "add", 7), *(Absence("vit-digits", "add", 9, values=x) for x in ("a", "b"))]
+        >>> absence_lines(lost)
+        ['Missing: add seed 7', 'Missing: add, 2 runs that select, seed 9']
+    """
+    failed, tested, selecting = [], dict[str, list[int]](), dict[str, list[int]]()
+    for absence in absences:
+        if absence.reason is None:
+            (selecting if absence.values else tested).setdefault(absence.label, []).append(absence.seed)
+        else:
+            label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
+            reason = absence.reason.replace("`", "'")
+            failed.append(f"Failed: {label} seed {absence.seed}: {code}{reason}{code}")
+    missing = [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in tested.items()]
+    for label, seeds in selecting.items():
+        count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
+        missing.append(f"Missing: {label}, {count}, {seeds_text(set(seeds))}")
+    return failed + missing
+
+
+def absence_counts(absences: Sequence[Absence]) -> list[str]:
+    """How many runs failed, and how many are missing, in words; empty where none is.
+
+    Example:
+        >>> absence_counts([Absence("vit-digits", "add", 7), Absence("vit-digits", "add", 8, "no memory")])
+        ['1 run failed', '1 tested run missing']
+    """
+    failed = sum(absence.reason is not None for absence in absences)
+    selecting = sum(absence.reason is None and bool(absence.values) for absence in absences)
+    tested = len(absences) - failed - selecting
+    found = [f"{counted(failed, 'run')} failed"] if failed else []
+    found += [f"{counted(tested, 'tested run')} missing"] if tested else []
+    return found + ([f"{counted(selecting, 'selecting run')} missing"] if selecting else [])

@@ -1,0 +1,244 @@
+"""Where a table comes from: the commands that make it again, versions and devices, and what a reader must know."""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
+from pebench.encodings import registry
+from pebench.encodings.plugins import SHORT, origin_text
+from pebench.formatting import counted, seeds_text
+from pebench.overrides import assignments, literal, sort_key
+from pebench.results.tables import Table
+from pebench.runs.records import Record
+
+
+def command(table: Table) -> str:
+    """The command line that makes a table's records."""
+    rows, names = table.rows, tuple(_asked(row.config) for row in table.rows)
+    seeds = sorted({record.config.seed for row in rows for record in row.records})
+    words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
+    if names != CORE_ENCODINGS:
+        words += [word for name in names for word in ("--pe", name)]
+    if seeds == [*range(len(seeds))]:
+        words += ["--seeds", str(len(seeds))]
+    else:
+        words += [word for seed in seeds for word in ("--seed", str(seed))]
+    settings = dict(table.settings_today)
+    if table.config.regime != "width":
+        settings |= _width_of_the_reference(table)
+    words += [word for item in assignments(settings) for word in ("--set", item)]
+    if table.config.regime != "width":
+        words += ["--regime", table.config.regime]
+    if table.reference != REFERENCE_ENCODING and table.row(table.reference):
+        words += ["--reference", table.reference]
+    for name, values in table.grid.items():
+        words += ["--select", f"{name}={','.join(literal(value) for value in values)}"]
+    selecting = {record.config.seed for record in table.selecting}
+    if len(selecting) > 1:
+        words += ["--selection-seeds", str(len(selecting))]
+    return shlex.join(words)
+
+
+def _asked(config: RunConfig) -> str:
+    """An encoding as the command line asks for it: ``concat(d_p=16)``."""
+    options = ", ".join(f"{name}={value!r}" for name, value in sorted(config.encoding_args.items()))
+    return f"{config.encoding}({options})" if options else config.encoding
+
+
+def _width_of_the_reference(table: Table) -> dict[str, Any]:
+    """What the rows of a matched table are matched to, if it is not the task's budget."""
+    budget = table.task.budgets.get(table.config.tier)
+    reference = table.row(table.reference)
+    if reference is None or (budget and reference.config.model.d_ff == budget.model.d_ff):
+        return {}
+    return {"model.d_ff": reference.config.model.d_ff}
+
+
+def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
+    """Where the records, of one stage or of all, come from: every value that occurs, ``unknown`` where none does."""
+    records = [record for record in table.origins if stage in (None, record.config.stage)]
+    found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
+    for name in ("pebench", "torch", "lightning"):
+        found[name] = {record.environment.get("versions", {}).get(name) for record in records}
+    for name in ("commit", "device", "threads", "precision", "compiled", "attention"):
+        found[name] = {record.environment.get(name) for record in records}
+    found["data"] = {record.dataset.get("fingerprint") for record in records}
+    found["sizes"] = {_sizes(record) for record in records}
+    if plugins := plugins_of(records):
+        found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
+    return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
+
+
+def _sizes(record: Record) -> str | None:
+    sizes = record.dataset.get("sizes", {})
+    return ", ".join(f"{split} {sizes[split]:,}" for split in ("train", "val", "test") if split in sizes) or None
+
+
+def plugins_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
+    """Name and origin of every encoding that was not one of ours, as each record has it."""
+    return [item for record in records for item in record.environment.get("plugins", {}).items()]
+
+
+def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Each plug-in's name to the different sources that it had, as their SHA-256."""
+    found: dict[str, list[str]] = {}
+    for name, facts in plugins_of(records):
+        found.setdefault(name, []).append(facts.get("sha256", "unknown"))
+    return {name: sorted(set(sources)) for name, sources in found.items()}
+
+
+def changed_plugins(records: Iterable[Record]) -> list[str]:
+    """Which plug-ins have changed since their runs were done, in words.
+
+    Args:
+        records: Of these runs, which are kept.
+    """
+    told = []
+    for name, sources in _sources(records).items():
+        now = registry.source_now(name)
+        if now and set(sources) - {now, "unknown"}:
+            told.append(
+                f"encoding {name!r} has changed since runs here were done with it: its source was "
+                f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; another "
+                "--out does them again."
+            )
+    return told
+
+
+def _mixed_sources(records: Iterable[Record]) -> list[str]:
+    """Which plug-ins were not the same in all their runs, in words."""
+    return [
+        f"Runs of {name} were not made with the same source of it: {', '.join(s[:SHORT] for s in sources)}."
+        for name, sources in _sources(records).items()
+        if len(sources) > 1
+    ]
+
+
+def _code(record: Record) -> tuple[str | None, ...]:
+    versions = record.environment.get("versions", {})
+    return versions.get("pebench"), versions.get("torch"), record.environment.get("commit")
+
+
+def _codes(records: Iterable[Record]) -> set[tuple[str | None, ...]]:
+    return {_code(record) for record in records if record.environment}  # a run that failed early has none
+
+
+def _selecting(table: Table, label: str) -> Iterator[Record]:
+    """The records of what selected the settings of a row."""
+    return (record for trial in table.trials_of(label) for record in trial.records)
+
+
+def series_warnings(*tables: Table) -> list[str]:
+    """What the tables of a series do not have in common that pairing by seed cannot take out, in words."""
+    every = [provenance(table, stage="test") for table in tables]
+    mixed = [name for name in ("device", "threads", "torch") if len({tuple(found[name]) for found in every}) > 1]
+    text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not take out."
+    return [text] if mixed else []
+
+
+def _differ_at_one_seed(found: Iterable[tuple[int, Any]]) -> bool:
+    """Whether what runs have differs between rows, and not only between seeds: of each run its seed and that."""
+    of_seed: dict[int, set[Any]] = {}
+    for seed, value in found:
+        of_seed.setdefault(seed, set()).add(value)
+    return any(len(values) > 1 for values in of_seed.values())
+
+
+def _mixed_code(records: Iterable[Record]) -> str:
+    """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
+    if _differ_at_one_seed((record.config.seed, code) for record in records for code in _codes([record])):
+        return "Rows were not measured with the same code."
+    return "Seeds were not all run with the same code; of each seed, all rows were."
+
+
+def _mixed_devices(table: Table) -> str:
+    """Which rows ran where, and whether it is rows that differ in that, or only seeds."""
+    runs = [(row.label, r.config.seed, r.environment) for row in table.rows for r in row.records if r.environment]
+    several = len({found.get("threads") for *_, found in runs}) > 1
+    places: dict[str, dict[str, list[int]]] = {}
+    for label, seed, found in runs:
+        place = str(found.get("device")) + (f", threads {found.get('threads')}," if several else "")
+        places.setdefault(place, {}).setdefault(label, []).append(seed)
+    if _differ_at_one_seed(
+        (seed, place) for place, rows in places.items() for seeds in rows.values() for seed in seeds
+    ):
+        text = "Rows were not measured on the same device, which may round otherwise; pairing by seed leaves that in."
+    else:
+        text = "Seeds were not all run on the same device; of each seed, all rows were."
+    number = Counter(label for label, *_ in runs)
+    *fewer, most = sorted(places, key=lambda place: sum(map(len, places[place].values())))
+    where = [
+        f"{place} ran "
+        + ", ".join(
+            label if len(seeds) == number[label] else f"{label} ({seeds_text(seeds)})"
+            for label, seeds in places[place].items()
+        )
+        for place in fewer
+    ]
+    return f"{text} Throughput and memory do not compare. {'; '.join([*where, f'{most} ran all else'])}."
+
+
+def warnings(table: Table) -> list[str]:
+    """What a reader must know before comparing the rows."""
+    found = [f"Not matched: {text}." for text in table.unmatched]
+    found += _selections(table)
+    found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
+    for row in table.rows:
+        if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
+            found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
+    for row in table.rows:
+        if row.difference and (seeds := table.fragile.get(row.label)):
+            of = f"for {seeds} of the {row.difference.n} that one could leave out"
+            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict}.")
+    reference = table.row(table.reference)
+    if reference is None:
+        found.append(
+            f"No row is called {table.reference}: there are no differences. Name another row to compare with "
+            "(--reference), or run that one too."
+        )
+    elif not reference.values:
+        found.append(f"No run of {table.reference} finished: there are no differences to it.")
+    return found
+
+
+def _is_an_end(value: Any, tried: set[Any]) -> bool:
+    """Whether a value is the lowest or the highest of several."""
+    return len(tried) > 1 and value in (min(tried, key=sort_key), max(tried, key=sort_key))
+
+
+def _selections(table: Table) -> Iterator[str]:
+    """What to know of the settings that were selected, in words."""
+    if table.config.selected and not table.trials:
+        yield "The runs that selected settings are not among these records."
+    for name in table.grid:
+        tried = {row.label: {trial.values[name] for trial in table.trials_of(row.label)} for row in table.rows}
+        edge = [row.label for row in table.rows if _is_an_end(row.own[name], tried[row.label])]
+        if edge:
+            yield f"The best {name} is at the edge of its grid for {', '.join(edge)}."
+    for row in table.rows:
+        if chosen := table.outdated.get(row.label):
+            tested, now = (", ".join(assignments(values)) for values in (row.config.selected_values, chosen))
+            yield f"{row.label} was tested with {tested}; by now the runs that select choose {now}."
+    kinds = Counter((r.config.label, *assignments(r.config.selected_values)) for r in table.superseded)
+    for (label, *values), count in kinds.items():
+        text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
+        yield f"Left out: {text}, chosen when fewer runs had selected, and no longer."
+
+
+def _mixed_origins(table: Table) -> Iterator[str]:
+    """What runs do not have in common that they should, in words."""
+    tested = provenance(table, stage="test")
+    code = ("pebench", "torch", "commit")
+    if len(tested["data"]) > 1:
+        yield "Rows were not measured on the same data."
+    if any(len(tested[name]) > 1 for name in code):
+        yield _mixed_code(table.records)
+    codes = [(_codes(row.records), _codes(_selecting(table, row.label))) for row in table.rows]
+    if any(ours and other and ours != other for ours, other in codes):
+        yield "The runs that selected settings were not all made with the code of those that are tested."
+    if not table.one_machine:
+        yield _mixed_devices(table)
+    elif table.shared_machine:
+        yield "Runs shared their machine with other work: throughput and memory do not compare."

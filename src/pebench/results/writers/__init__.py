@@ -1,0 +1,1 @@
+"""Pages as text: one module for each format."""

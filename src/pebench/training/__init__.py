@@ -1,0 +1,1 @@
+"""One run: training, tests and measurements, and the record that they leave."""

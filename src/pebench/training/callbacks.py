@@ -1,0 +1,285 @@
+"""What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.plugins import TorchCheckpointIO
+
+from pebench.atomic import replacing
+from pebench.errors import DivergedError, InterruptedRunError
+from pebench.seeding import stream
+from pebench.training import environment
+
+
+class StepSeed(Callback):
+    """Seeds dropout by run and step, so that rows with the same seed drop the same channels.
+
+    Args:
+        seed: Of the run.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """Start the step's stream."""
+        rank = (trainer.global_rank,) if trainer.global_rank else ()  # processes that share a batch drop differently
+        seed = stream(self.seed, "step", trainer.global_step, *rank)
+        torch.default_generator.manual_seed(seed)  # manual_seed would visit every kind of device: 0.4 ms a step
+        if module.device.type != "cpu":
+            torch.get_device_module(module.device).manual_seed(seed)
+
+
+class Curve(Callback):
+    """Keeps the validation metrics along the run, and tells of progress.
+
+    Args:
+        on_progress: Called at every log and every validation with the step and the metrics known by then.
+
+    Attributes:
+        points: One mapping per validation, each with its ``step`` and the loss of the latest logged step.
+        train_loss: Of that step, in nats.
+    """
+
+    def __init__(self, on_progress: Callable[[int, Mapping[str, float]], None]) -> None:
+        self.on_progress = on_progress
+        self.points: list[dict[str, float]] = []
+        self.train_loss: float | None = None
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Tell of progress a few times a run."""
+        if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
+            self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share
+            self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
+
+    def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
+        """Keep a point.
+
+        Raises:
+            DivergedError: If a metric is not finite.
+        """
+        metrics = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
+        if not all(map(math.isfinite, metrics.values())):
+            raise DivergedError(f"validation gives {metrics} at step {trainer.global_step}")
+        trained = {} if self.train_loss is None else {"train/loss": self.train_loss}
+        self.points.append({"step": trainer.global_step, **trained, **metrics})
+        self.on_progress(trainer.global_step, self.points[-1])
+
+    def state_dict(self) -> dict[str, Any]:
+        """The points, for a checkpoint."""
+        return {"points": self.points, "train_loss": self.train_loss}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.points, self.train_loss = list(state_dict["points"]), state_dict["train_loss"]
+
+
+class Stopwatch(Callback):
+    """Measures training time without validation or checkpoints, from the end of the first steps of every attempt on.
+
+    Attributes:
+        seconds: Training time measured; of attempts on one device with as many threads, the latest.
+        steps: Steps in it.
+        earlier: Wall-clock time of the attempts that this one resumes, in seconds.
+        started: When the first of them began, in UTC.
+        devices: What they ran on, each once, the latest last.
+    """
+
+    WARM_UP = 3
+
+    def __init__(self) -> None:
+        self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.devices: list[str] = []
+        self._place: list[Any] = []  # what decides how fast it goes: the device, threads, processes
+        self._born = time.perf_counter()
+        self._since: float | None = None
+        self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
+
+    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
+        """Note the device."""
+        if not self.devices:
+            self.devices = [environment.device_text(trainer.strategy.root_device)]
+            self._place = [*self.devices, torch.get_num_threads(), trainer.world_size]
+
+    def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
+        """Start the watch, once warm and after every validation."""
+        if self._since is None and self._taken >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
+            self._since = time.perf_counter()
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Count a step."""
+        self._taken += 1
+        if self._since is not None:
+            self.steps += 1
+
+    def on_validation_start(self, trainer: Trainer, module: LightningModule) -> None:
+        """Stop the watch."""
+        self._pause()
+
+    def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
+        """Stop the watch."""
+        self._pause()
+
+    def _pause(self) -> None:
+        if self._since is not None:
+            if torch.cuda.is_initialized():
+                torch.cuda.synchronize()  # work that is still queued was not done in no time
+            self.seconds += time.perf_counter() - self._since
+            self._since = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Stop the watch, and tell the time so far to the checkpoint that is being written."""
+        self._pause()
+        kept = {"seconds": self.seconds, "steps": self.steps, "wall": self.wall}
+        return {**kept, "started": self.started, "devices": self.devices, "place": self._place}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        earlier, here = state_dict["devices"], self.devices[-1:]
+        if state_dict["place"] == self._place:  # else its speed is another's
+            self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
+        self.earlier, self.started = state_dict["wall"], state_dict["started"]
+        self.devices = [*(device for device in earlier if device not in here), *here]
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the run began, without those between an interruption and its resumption."""
+        return self.earlier + time.perf_counter() - self._born
+
+
+class OwnSignals(Callback):
+    """Leaves SIGTERM to who asked for the run: Lightning, which takes it, would have the run fail where it may stop."""
+
+    def __init__(self) -> None:
+        self.handler = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self, *_: Any) -> None:
+        """Give it back; Lightning has it by now."""
+        if threading.current_thread() is threading.main_thread() and self.handler is not None:
+            signal.signal(signal.SIGTERM, self.handler)
+
+    def on_test_start(self, *_: Any) -> None:
+        """Likewise."""
+        self.on_train_start()
+
+
+class FiniteLoss(Callback):
+    """Stops a run whose loss is infinite or no number, within `EVERY` steps."""
+
+    EVERY = 25
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Look at the loss.
+
+        Raises:
+            DivergedError: If it is not finite.
+        """
+        if trainer.global_step % self.EVERY:
+            return
+        loss = outputs["loss"]
+        if not trainer.strategy.reduce_boolean_decision(bool(loss.isfinite())):
+            raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
+
+
+class LastValidation(Callback):
+    """Has validation follow the last step, even where the evaluations do not divide the steps."""
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """At the last step, ask for the end; Lightning then validates."""
+        if trainer.global_step == trainer.max_steps:
+            trainer.should_stop = True
+
+
+class Resumable(Checkpoint):
+    """Keeps the whole state of training after every validation and every minute, and stops when asked.
+
+    Asked to stop, it saves at the end of the step, unless a validation is due there: then, as in the middle
+    of a validation or test, the run resumes from the validation before.
+
+    Args:
+        path: Of the checkpoint.
+        stop: Says whether to stop.
+        made_of: Data, code and versions of the run, kept with its state.
+    """
+
+    EVERY_S = 60.0
+
+    def __init__(self, path: Path, stop: Callable[[], bool], made_of: Mapping[str, Any]) -> None:
+        self.path, self.stop, self.made_of = path, stop, made_of
+        self.saved = time.monotonic()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the run is made of, for a checkpoint."""
+        return {"made_of": dict(self.made_of)}
+
+    def on_train_batch_end(
+        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Stop if asked, with a checkpoint.
+
+        Raises:
+            InterruptedRunError: If asked to stop.
+        """
+        step = trainer.global_step
+        stop = trainer.strategy.reduce_boolean_decision(self.stop(), all=False)  # whichever process was asked
+        validates = step % int(trainer.val_check_interval or 1) == 0 or step == trainer.max_steps
+        if not validates and (stop or self._due(trainer)):
+            self._save(trainer)
+        if stop:
+            raise InterruptedRunError(f"stopped at step {step}")
+
+    def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
+        """Keep the state."""
+        if trainer.state.fn == "fit":
+            self._save(trainer)
+
+    def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Stop if asked."""
+        if trainer.world_size == 1 and self.stop():  # several processes have unequal numbers of batches here
+            raise InterruptedRunError("stopped while evaluating")
+
+    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        """Likewise."""
+        self.on_validation_batch_end(trainer)
+
+    def _due(self, trainer: Trainer) -> bool:
+        """Whether a minute is over; only looked at now and then, where processes must agree."""
+        if trainer.global_step % int(trainer.log_every_n_steps):  # type: ignore[attr-defined]
+            return False
+        return trainer.strategy.reduce_boolean_decision(time.monotonic() - self.saved > self.EVERY_S, all=False)
+
+    def _save(self, trainer: Trainer) -> None:
+        trainer.save_checkpoint(self.path)
+        if trainer.logger:
+            trainer.logger.save()  # what the resumed run will not log again
+        self.saved = time.monotonic()
+
+
+class DurableCheckpointIO(TorchCheckpointIO):
+    """Writes a checkpoint beside its place, then moves it there: it is whole or it is the one before.
+
+    Lightning writes to the temporary folder and copies, which a full disk or a power cut can break off.
+    """
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        """Write, make sure that it is on the disk, and move."""
+        with replacing(Path(path), durable=True) as file:
+            torch.save(checkpoint, file)

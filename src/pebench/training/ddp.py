@@ -1,0 +1,88 @@
+"""One run on several devices: a process each, joined by Lightning's DDP."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import wait
+from typing import Any
+
+import torch
+
+from pebench.config import Options, RunConfig
+from pebench.errors import InterruptedRunError
+from pebench.training.runner import Progress, run
+
+LOST_S = 30.0
+"""How long a run has to fail by itself once one of its processes has, in seconds."""
+
+
+def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> None:
+    """`pebench.training.runner.run`, on as many devices as the options say.
+
+    On CPUs a device is a process, with ``options.threads`` threads each. The batch is dealt out to the
+    devices and the gradients are averaged, so the run is the same but for rounding (and dropout).
+
+    Args:
+        config: What to run.
+        options: Where and on what.
+        on_progress: Told the step and the latest metrics now and then.
+        stop: Asked at every step whether to stop.
+    """
+    if options.devices == 1:
+        run(config, options, on_progress, stop)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "LOCAL_RANK": "0"}
+    context = multiprocessing.get_context("spawn")  # nothing half-initialised is inherited
+    helpers = [context.Process(target=_help, args=(config, options, rank)) for rank in range(1, options.devices)]
+    over = threading.Event()
+    watchers = [threading.Thread(target=_watch, args=(helper, over), daemon=True) for helper in helpers]
+    try:
+        for helper, watcher in zip(helpers, watchers, strict=True):
+            helper.start()
+            watcher.start()
+        run(config, options, on_progress, stop)
+        over.set()
+        for watcher in watchers:
+            watcher.join()
+    finally:
+        over.set()
+        for helper in helpers:
+            helper.kill()
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()  # or this process's next run would wait for the helpers
+        for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
+            os.environ.pop(name)
+
+
+def _watch(helper: Any, over: threading.Event) -> None:
+    """Wait for a process to end; if it has failed and the run goes on, end this process.
+
+    It may be waiting for that one, for half an hour, where no exception can reach it.
+    """
+    helper.join()
+    if helper.exitcode and not over.wait(LOST_S):
+        sys.stderr.write(f"a process of this run ended with exit code {helper.exitcode}\n")
+        os._exit(1)
+
+
+def _help(config: RunConfig, options: Options, rank: int) -> None:
+    """What the second and further processes do: the same run, without telling or writing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["LOCAL_RANK"] = str(rank)
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            wait([parent.sentinel])
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    with contextlib.suppress(InterruptedRunError):  # all stop together
+        run(config, options)

@@ -1,0 +1,369 @@
+"""What README and results/ say is what the code does: pages equal their records, commands and examples run."""
+
+import base64
+import io
+import itertools
+import json
+import re
+import runpy
+import shlex
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pebench.cli import main
+from pebench.cli.catalogue import markdown as table
+from pebench.cli.catalogue import overview as overview_of_encodings
+from pebench.cli.parser import parser
+from pebench.cli.run import make_plan
+from pebench.encodings import plugins
+from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.plugins import Plugin
+from pebench.encodings.registry import encoding_cards, parse_encoding
+from pebench.results import figures
+from pebench.results.grids import differences
+from pebench.results.page import Page
+from pebench.results.publish import ENDINGS, FORMATS, written
+from pebench.results.stats import estimate
+from pebench.results.writers.markdown import overview
+from pebench.runs.records import read_records
+from pebench.runs.suite import load_suite
+from pebench.tasks import find_task
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
+DOCUMENTS = [
+    "README.md", "CONTRIBUTING.md", "benchmarks/LOG.md", "docs/encodings.md",
+    "results/README.md", "results/ANSWERS.md", "results/NOTES.md",
+]  # fmt: skip
+PAGES = sorted((ROOT / "results").glob("*.jsonl"))
+
+
+def code(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
+def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) -> None:
+    page = Page.of(read_records(records), load_suite(records.stem))
+    made = written(page, records.stem)
+    assert [*made] == [ENDINGS.get(form, f".{form}") for form in FORMATS]
+    for ending, text in made.items():
+        published = records.with_suffix(ending).read_text(encoding="utf-8")
+        assert comparable(published) == comparable(text), f"{ending}: make results SUITE={records.stem}"
+    if SAME_MATPLOTLIB:  # which draws to the byte
+        drawn = {picture.name: picture.svg for picture in figures.pictures(page)}
+        shown = records.parent.glob(f"{records.stem}-figures/*.svg")
+        assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, (
+            f"make results SUITE={records.stem}"
+        )
+
+
+def test_runs_done_again_differ_as_results_say() -> None:
+    """To the last bit not at all on the kind of processor, and with the threads, that the published ones had.
+
+    With matrix products that round otherwise, on that kind too, by next to nothing on WikiText-2.
+    """
+    published = {record.config.key: record for record in read_records(ROOT / "results" / "core.jsonl")}
+    moved, same = {}, []
+    for name in ("again", "two-threads"):
+        for again in read_records(ROOT / "results" / "checks" / f"{name}.jsonl"):
+            first = published[again.config.key]
+            alike = all(again.environment[what] == first.environment[what] for what in ("device", "threads"))
+            equal = [again.metrics[metric] == first.metrics[metric] for metric in first.metrics]
+            assert all(equal) if alike else not all(equal)
+            same += [again] * alike
+            if not alike:
+                change = 100 * (again.metrics["test/accuracy"] - first.metrics["test/accuracy"])
+                moved.setdefault(again.config.task, []).append(change)
+    assert (len(same), {record.config.task for record in same}) == (8, {"lm-wikitext2", "text-imdb", "text-sst2"})
+    assert moved["vit-cifar10"] == pytest.approx([53.70 - 53.04], abs=0.005)
+    assert (min(moved["text-sst2"]), max(moved["text-sst2"])) == pytest.approx((-0.11, 1.15), abs=0.005)
+    assert len(moved["text-sst2"]) == 5
+
+    otherwise = read_records(ROOT / "results" / "checks" / "kernels.jsonl")
+    name = "test/bits_per_byte"
+    changes = [abs(again.metrics[name] - published[again.config.key].metrics[name]) for again in otherwise]
+    assert len(changes) == 8
+    assert 0 < max(changes) < 2e-6
+
+    lines = (ROOT / "results" / "checks" / "other-examples.jsonl").read_text(encoding="utf-8").splitlines()
+    changes: dict[str, list[float]] = {}
+    for again in map(json.loads, lines):
+        first = published[again["key"]]
+        name = f"test/{find_task(first.config.task).metric}"
+        changes.setdefault(first.config.task, []).append(100 * (again["metric"] - first.metrics[name]))
+    assert changes["vit-cifar10"] == [0.0] * 20
+    assert (min(changes["text-sst2"]), max(changes["text-sst2"])) == pytest.approx((-1.49, 1.38), abs=0.005)
+    assert len(changes["text-sst2"]) == 20
+    assert max(map(abs, changes["text-imdb"])) == pytest.approx(0.46, abs=0.005)
+    assert len(changes["text-imdb"]) == 10
+    for task, told in (("text-sst2", "+0.01 -0.39 0.40"), ("text-imdb", "-0.02 -0.18 0.15")):
+        found = estimate(changes[task])
+        ends = found.mean - found.half_width, found.mean + found.half_width
+        assert f"{found.mean:+.2f} {ends[0]:.2f} {ends[1]:.2f}" == told
+
+    same = read_records(ROOT / "results" / "checks" / "kernels-images.jsonl")
+    assert [(again.config.encoding, again.config.seed) for again in same] == [("add", seed) for seed in range(8)]
+    for again in same:  # with the kernels that the published ones had, on the other kind of processor
+        first = published[again.config.key]
+        assert (again.metrics, again.curve) == (first.metrics, first.curve)
+        assert again.environment["device"] != first.environment["device"]
+
+
+def comparable(text: str) -> str:
+    """A page without its pictures, unless matplotlib is the version that draws them to the byte."""
+    return text if SAME_MATPLOTLIB else re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
+
+
+def pixels(svg: str) -> list[Any]:
+    """The raster pictures in one."""
+    from PIL import Image
+
+    found = re.findall(r'xlink:href="data:image/png;base64,\s*(.*?)"', svg, re.DOTALL)
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(data))), dtype=float) for data in found]
+
+
+@pytest.mark.skipif(
+    not SAME_MATPLOTLIB, reason="pictures are drawn to the byte by the matplotlib of constraints.txt alone"
+)
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=lambda path: path.stem)
+def test_pictures_of_encodings_are_what_they_are_today(picture: Path, tmp_path: Path) -> None:
+    assert main(["plot-encoding", picture.stem, "--output", str(tmp_path / picture.name)]) == 0
+    published, today = (path.read_text(encoding="utf-8") for path in (picture, tmp_path / picture.name))
+    for one, other in zip(pixels(published), pixels(today), strict=True):  # another CPU rounds sines otherwise
+        np.testing.assert_allclose(one, other, atol=3)
+    lines = [re.findall(r"-?\d+\.\d+", re.sub(r'xlink:href="data.*?"', "", text)) for text in (published, today)]
+    np.testing.assert_allclose(*(np.array(numbers, dtype=float) for numbers in lines), atol=0.05, err_msg="make docs")
+
+
+def test_encodings_can_be_asked_for_as_published_tables_name_them() -> None:
+    rows = {r.config.label: (r.config.encoding, r.config.encoding_args) for page in PAGES for r in read_records(page)}
+    assert {"concat (ratio=0.5)", "embed-scale (of=add-qk)"} < {*rows}
+    assert {label: parse_encoding(label) for label in rows} == rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "results/README.md"])
+def test_front_pages_show_the_published_overview(page: str) -> None:
+    shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", (ROOT / page).read_text(), re.DOTALL)
+    assert shown is not None
+    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "core.jsonl"), load_suite("core")))
+
+
+def paragraphs(document: str) -> Iterator[tuple[str, str]]:
+    """Paragraphs and items of a document in results/, with the suite that their section is named after, or core."""
+    text = (ROOT / "results" / document).read_text(encoding="utf-8").partition("## Tried")[0]
+    for section in re.split(
+        r"^## ", re.sub(r"<!-- overview.*<!-- /overview -->", "", text, flags=re.DOTALL), flags=re.M
+    ):
+        name = section.partition("\n")[0]
+        suite = name if (ROOT / "results" / f"{name}.jsonl").exists() else "core"
+        yield from ((suite, part) for part in re.split(r"\n\n|\n(?=- )", section))
+
+
+FIGURE = r"(?<![\d.])[+-]?\d+\.\d+\s±\s\d+\.\d+"
+
+
+@pytest.mark.parametrize(("document", "least"), [("README.md", 12), ("ANSWERS.md", 80), ("NOTES.md", 25)])
+def test_every_figure_with_an_interval_is_on_the_page_that_it_is_told_of(document: str, least: int) -> None:
+    """On the page of its section's suite, or on one that the same paragraph links."""
+    count, lost = 0, []
+    for suite, text in paragraphs(document):
+        names = {suite, *re.findall(r"\]\(([\w-]+)\.md\)", text)} & {path.stem for path in PAGES}
+        pages = "".join((ROOT / "results" / f"{name}.md").read_text(encoding="utf-8") for name in names)
+        figures = re.findall(FIGURE, text)
+        count += len(figures)
+        known = set(re.findall(FIGURE, pages))
+        known |= {figure.lstrip("+-") for figure in known}  # "0.96 ± 0.67 points below"
+        lost += [figure for figure in figures if re.sub(r"\s", " ", figure) not in known]
+    assert count >= least
+    assert lost == []
+
+
+RANGES = {
+    "0.01 to 0.08", "0.04 to 0.10", "0.34 to 0.55", "0.498 to 0.505", "1.23 to 1.25", "53.04 to 53.70",
+    "53.59 to 54.55", "-0.39 to 0.40", "-0.18 to 0.15",
+}  # fmt: skip
+"""What `INTERVAL` finds that is none: the least and the most of several figures, and runs done again (see above)."""
+
+INTERVAL = r"-?\d+\.\d\d+ to -?\d+\.\d\d+"
+
+
+@pytest.fixture
+def undeclared(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("undeclared")
+
+
+def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undeclared: ModuleType) -> None:
+    """Told as "0.53 (0.11 to 0.96)", with the sign that the words have; and no other is worked out."""
+    assert (ROOT / "results" / "undeclared.md").read_text(encoding="utf-8") == undeclared.page()
+    known: dict[str, list[tuple[str, int]]] = {}
+    for place, (_, found) in enumerate(undeclared.measured()):
+        ends = found.mean - found.half_width, found.mean + found.half_width
+        for digits, (low, high) in itertools.product((2, 3, 4), (ends, (-ends[1], -ends[0]))):
+            interval = f"{low:.{digits}f} to {high:.{digits}f}"
+            known.setdefault(interval, []).append((f"{abs(found.mean):.{digits}f}", place))
+    told, lost = set(), []
+    for document in ("README.md", "ANSWERS.md", "NOTES.md"):
+        text = " ".join((ROOT / "results" / document).read_text(encoding="utf-8").split())
+        for match in re.finditer(INTERVAL, text):
+            before = text[max(match.start() - 140, 0) : match.start()]
+            places = [place for mean, place in known.get(match[0], []) if mean in before]
+            told.update(places)
+            lost += [] if places or match[0] in RANGES else [(document, match[0])]
+    assert lost == []
+    assert told == {*range(len(undeclared.measured()))}
+
+
+def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(
+    script: Callable[[str], ModuleType],
+) -> None:
+    made = script("add_or_concat")
+    redo = "python benchmarks/studies/add_or_concat.py --output results/add_or_concat.md"
+    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == made.page(), redo
+    if SAME_MATPLOTLIB:
+        shown = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / made.FOLDER).iterdir()}
+        assert shown == {made.name(group): made.picture(group) for group in made.GROUPS}, redo
+
+
+IN_WORDS = {
+    "rotated": "rope", "concatenated": "concat", "learned": "learned", "not told at all": "none",
+    "no encoding at all": "none",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "task", "pages"), [("Language", "lm-wikitext2", ["core", "full"]), ("Images", "vit-cifar10", ["core"])]
+)
+def test_the_short_answer_gives_each_encoding_its_own_figure(start: str, task: str, pages: list[str]) -> None:
+    told = next(part for _, part in paragraphs("README.md") if part.startswith(f"- **{start}"))
+    found = re.findall(rf"({'|'.join(IN_WORDS)})[^\w+-]{{1,2}}({FIGURE})", " ".join(told.split()))
+    count = 4  # encodings of a page beside addition
+    assert len(found) >= count * len(pages)
+    for place, page in enumerate(pages):
+        (table,) = [t for t in Page.of(read_records(ROOT / "results" / f"{page}.jsonl")).tables if t.task.name == task]
+        labels, cells = differences([table], Page((table,))).values()
+        known = {label: re.search(FIGURE, cell)[0] for label, cell in zip(labels, cells, strict=True)}
+        of_page = found[count * place : count * (place + 1)]
+        assert of_page == [(words, known[IN_WORDS[words]]) for words, _ in of_page]
+
+
+def test_how_loud_positions_are_is_as_results_say() -> None:
+    told = " ".join((ROOT / "results" / "ANSWERS.md").read_text(encoding="utf-8").split())
+    images, text = (loudness(*model) for model in (((8, 8), 64), ((128,), 96)))
+    assert f"{100 * images['same']:.0f} % is the same at every position ({100 * text['same']:.0f} % over" in told
+    assert f"starts {images['learned']:.1f} ({text['learned']:.1f}) times as loud as `add` in what varies" in told
+    assert f"beside the content, {images['concat']:.1f} ({text['concat']:.1f}) times" in told
+
+
+def loudness(extent: tuple[int, ...], d_model: int) -> dict[str, float]:
+    """Of the sinusoid's square the share that all positions have in common; how much others vary, beside it."""
+    spec = EncodingSpec(d_model, 1, 1, extent, causal=False)
+    places = torch.cartesian_prod(*(torch.arange(float(n)) for n in extent)).reshape(-1, len(extent))
+    varies, found = {}, {}
+    for name in ("add", "learned", "concat"):
+        torch.manual_seed(0)
+        encoding = build_encoding(name, spec, {})
+        content = encoding.content_width
+        told = encoding.embed(torch.zeros(1, len(places), content), encoding(encoding.prepare(places)))[0].detach()
+        varies[name] = float(told.var(0, correction=0).sum() / content) ** 0.5
+        found[name] = varies[name] / varies["add"]
+        found.setdefault("same", float(told.mean(0).square().sum() / told.square().sum(1).mean()))
+    return found
+
+
+@pytest.mark.parametrize(("page", "made"), [("README.md", overview_of_encodings), ("docs/encodings.md", table)])
+def test_the_tables_of_encodings_are_made_from_their_cards(page: str, made: Callable[[], str]) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = re.search(r"<!-- encodings.*?-->\n(.*?)<!-- /encodings -->", text, re.DOTALL)
+    assert shown is not None
+    assert shown[1] == made(), "make docs"
+
+
+def test_the_tables_of_encodings_name_every_encoding() -> None:
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", table(), re.MULTILINE)) == list(encoding_cards())
+    assert sorted(re.findall(r"`([\w-]+)`", overview_of_encodings())) == list(encoding_cards())
+
+
+def test_what_is_called_otherwise_is_here() -> None:
+    section = (ROOT / "docs/encodings.md").read_text(encoding="utf-8").partition("## Other names")[2]
+    named = set(re.findall(r"`([\w-]+)`", section.partition("\n## ")[0]))
+    assert named - {"theta"} <= set(encoding_cards())
+
+
+@pytest.mark.parametrize(
+    "line", [line.partition("#")[0].strip() for block in code("bash") for line in block.splitlines()]
+)
+def test_every_command_of_the_readme_parses(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_module.py").write_text("import pebench\nclass MyEncoding(pebench.PositionalEncoding): ...\n")
+    monkeypatch.chdir(tmp_path)
+    offered = {"my-encoding": Plugin("my-encoding", "my_module:MyEncoding")}
+    monkeypatch.setattr(plugins, "offered", lambda: (offered, {}))
+    line = line.rpartition("&& ")[2]
+    if line.startswith("pebench"):
+        options = parser().parse_args(shlex.split(line)[1:])
+        if "task" in options:
+            assert make_plan(options)
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (snippet,) = code("python")
+    names: dict[str, object] = {}
+    exec(compile(snippet.replace("max_steps=100", "max_steps=2"), "README.md", "exec"), names)
+    assert names["model"].trainer.global_step == 2  # type: ignore[attr-defined]
+
+
+def test_the_example_runs_in_a_trainer_of_its_own() -> None:
+    accuracies = runpy.run_path(str(ROOT / "examples" / "own_trainer.py"))["main"](max_steps=2)
+    assert set(accuracies) == {"rope", "CosineEncoding"}
+    assert all(0 <= accuracy <= 1 for accuracy in accuracies.values())
+
+
+def test_the_example_goes_from_an_encoding_to_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT / "examples")
+    lines = (runpy.run_path("own_encoding.py")["__doc__"] or "").splitlines()
+    verify, run, plot = (shlex.split(line)[1:] for line in lines if line.startswith("pebench"))
+    assert main(verify) == 0
+    assert main([*run, "--seeds", "1", "--tier", "smoke", "--executor", "sequential", "--out", str(tmp_path)]) == 0
+    assert main([*plot[:-1], str(tmp_path / "triangle.svg")]) == 0
+    capsys.readouterr()
+    assert main(["report", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.count("\n| own_encoding:TriangleEncoding |") >= 2
+
+
+def test_the_readme_lists_every_source_file() -> None:
+    source = ROOT / "src" / "pebench"
+    files = {path.name for path in source.glob("*.py") if not path.name.startswith("_")}
+    files |= {path.name for path in (source / "results").glob("*.py") if not path.name.startswith("_")}
+    assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_links_lead_to_a_file_and_a_heading(page: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)", (ROOT / page).read_text(encoding="utf-8"))
+    assert links
+    for path, anchor in links:
+        target = (ROOT / page).parent / path if path else ROOT / page
+        assert target.exists(), path
+        assert not anchor or anchor[1:] in anchors(target.read_text(encoding="utf-8")), anchor
+
+
+def anchors(markdown: str) -> set[str]:
+    """What GitHub calls the headings of a page: in lower case, without punctuation, hyphens for blanks."""
+    headings = re.findall(r"^#+ (.*)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", DOCUMENTS)
+def test_no_empty_line_cuts_a_table(page: str) -> None:
+    rows = re.findall(r"\|\n\n(\|.*)\n(.*)", (ROOT / page).read_text(encoding="utf-8"))
+    assert [row for row, next_line in rows if not re.match(r"\| ?:?---", next_line)] == []

@@ -1,0 +1,292 @@
+"""Every registered encoding has the properties of `pebench.conformance`; what cards say is what papers say."""
+
+import contextlib
+import functools
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
+from pebench.conformance.bench import DIFFERENT, gap, noise
+from pebench.conformance.properties import layers_told
+from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.base import grid_positions, offsets
+from pebench.encodings.registry import encoding_cards, load_encoding
+from pebench.models.transformer import Transformer
+
+NAMES = list(encoding_cards())
+COMPOSED = [
+    "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
+    "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
+    "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
+    "widened(of='concat-wide')", "widened(of='rope')",
+    "attention-scale(of='add-qk')", "attention-scale(of='shaw',factor=0.5)",
+    "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
+    "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",
+    "stack(first='concat-wide',second='rope')", "stack(first='rope',second='tupe')",
+    "ntk-rope(factor=4.0)", "yarn(factor=4.0)", "deberta(clip=3)", "cope(most=3)", "lie-re(block=2)",
+    "t5-bias(num_buckets=8,max_distance=16)", "concat(table='learned')", "concat-wide(table='learned')",
+    "add(d_p=8)", "add(preserve_variance=True)", "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')",
+    "concat-proj(start='identity')", "concat-qk(table='learned')", "gated-add(table='learned')",
+    "gated-add(pace=1.0)",
+]  # fmt: skip
+"""Encodings made of others, and options that change what an encoding is."""
+
+
+@functools.lru_cache(maxsize=len(SETTINGS))
+def bench(name: str, setting: Setting) -> Bench:
+    return Bench(Subject(name), setting)
+
+
+def cases(names: list[str], slow: bool) -> list:
+    return [
+        pytest.param(name, setting, item, id="-".join((name, setting.name, item.name)).replace(" ", "_"))
+        for name in names
+        for item, setting in checks(Subject(name))
+        if slow or not item.slow
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("name", "setting", "item"), cases(NAMES, slow=True))
+def test_every_encoding_has_every_property(name: str, setting: Setting, item: Property):
+    check(item, bench(name, setting))
+
+
+@pytest.mark.parametrize(("name", "setting", "item"), cases(COMPOSED, slow=False))
+def test_so_have_those_made_of_others(name: str, setting: Setting, item: Property):
+    check(item, bench(name, setting))
+
+
+def test_every_property_is_asked_of_some_encoding():
+    asked = {item.name for name in ("rope", "fox", "none") for item, _ in checks(Subject(name))}
+    assert asked == set(PROPERTIES)
+
+
+def those(attribute: str, value: object = True) -> set[str]:
+    """The encodings that declare something, in some setting that they serve."""
+    found = set()
+    for name in NAMES:
+        subject = Subject(name)
+        built = [subject.build(setting.spec) for setting in SETTINGS if subject.serves(setting)]
+        found |= {name} if any(getattr(encoding, attribute) == value for encoding in built) else set()
+    return found
+
+
+def test_the_cards_are_those_of_the_papers():
+    """Read off the papers, so that a declaration that is wrong together with the code is noticed."""
+    rotary = {"rope", "partial-rope", "p-rope", "hope", "ntk-rope", "yarn", "xpos", "rope-mixed", "lie-re", "pope"}
+    biases = {
+        "alibi", "t5-bias", "kerple-log", "sandwich", "swin-bias", "log-cpb", "dynamic-bias", "shaw", "deberta",
+        "transformer-xl",
+    }  # fmt: skip
+    wrapped = {"attention-scale", "interpolated", "some-heads", "some-layers"}  # each of rope, by default
+    assert those("relative") == rotary | biases | wrapped | {"none", "cpe", "cope", "fox"}
+    assert those("contextual") == {"cope", "fox"}
+    assert those("isotropic") == {"none", "alibi", "kerple-log", "sandwich"}
+    assert those("mirror_blind") == {"none", "alibi", "kerple-log", "sandwich"}
+    assert those("blind") == {"none"}
+    tables = {"learned", "axial-learned", "random", "position-matrix", "tupe", "swin-bias", "randomized"}
+    assert those("beyond", "refuses") == tables
+    assert those("beyond", "clamps") == set()
+    classes = {name: load_encoding(name) for name in NAMES}
+    assert {name for name in NAMES if classes[name].causal_only} == {"cope", "fox", "xpos"}
+    text_alone = {"cope", "deberta", "fox", "pope", "sandwich", "transformer-xl", "xpos"}
+    assert {name for name in NAMES if classes[name].axes == (1,)} == text_alone
+    assert {name for name in NAMES if classes[name].axes == (2,)} == {"rope-mixed"}
+
+
+def test_the_parameters_are_as_many_as_the_papers_say():
+    """A formula and a table that are wrong together, worked out for a small model: D 32, H 4, K 8, two layers, L 8."""
+    counts = {name: sum(p.numel() for p in Subject(name).build(SETTINGS[0].spec).parameters()) for name in NAMES
+              if Subject(name).serves(SETTINGS[0])}  # fmt: skip
+    fixed = {
+        "add", "add-every-layer", "alibi", "attention-scale", "concat", "concat-wide", "embed-scale", "hope",
+        "interpolated", "multiply", "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster",
+        "rope", "sandwich", "shifted", "some-heads", "some-layers", "stack", "widened", "xpos", "yarn",
+    }  # fmt: skip
+    assert {name: count for name, count in counts.items() if count} == {
+        "add-proj": 32 * 32,
+        "add-qk": 2 * 2 * 32 * 32,
+        "axial-learned": 8 * 32,
+        "concat-proj": 2 * 32 * 32,
+        "concat-qk": 2 * 2 * 32 * 32,
+        "cope": 2 * 64 * 8,
+        "cpe": 3 * 32 + 32,
+        "deberta": 2 * 8 * 32 + 2 * 2 * 32 * 32,
+        "dynamic-bias": (8 + 8) + 2 * 8 + (64 + 8) + 2 * 8 + (8 * 4 + 4),
+        "fire": 198,  # as the paper has for four heads
+        "fox": 2 * 4 * (32 + 1),
+        "gated-add": 1,
+        "kerple-log": 2 * 2 * 4,
+        "learnable-fourier": 16 + (32 * 32 + 32) + (32 * 32 + 32),
+        "learned": 8 * 32,
+        "lie-re": 8 * 7 // 2,
+        "log-cpb": 2 * (512 + 512 + 512 * 4),
+        "pope": 4 * 8,
+        "position-matrix": 8 * 2 * 4 * 32,
+        "shaw": 2 * 33 * 8,
+        "swin-bias": 2 * 15 * 4,
+        "t5-bias": 32 * 4,
+        "transformer-xl": 2 * (32 * 32 + 2 * 32),
+        "tupe": 8 * 32 + 2 * 32 * 32,
+    }
+    assert {name for name, count in counts.items() if not count} == fixed
+
+
+def test_none_classifies_by_its_bag_of_tokens():
+    """The control of all that notice an order; see also the property `order`."""
+    model = bench("none", SETTINGS[1]).model
+    content = torch.randn(2, 8, 32, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model(content).mean(1), model(content.flip(1)).mean(1), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("randomized(of='fox')", "'randomized' needs one that asks for positions, got 'fox'"),
+        ("stack(first='tupe',second='rope')", "cannot have 'tupe' with 'rope'"),
+        ("stack(first='tupe',second='shaw')", "cannot have 'tupe' with 'shaw'"),
+        ("stack(first='add',second='concat')", "the second takes channels from the first"),
+        ("some-layers(every=0)", "acts in none of 2 layers"),
+        ("some-layers(of='add')", "takes one that acts in attention alone"),
+        ("some-heads(of='cpe')", "takes one that acts in attention alone"),
+        ("raster(of='randomized')", "cannot have 'randomized' inside, but can be inside it"),
+        ("interpolated(of='learned')", "needs one without a table"),
+        ("interpolated(of='fox')", "needs one that asks for positions"),
+    ],
+)
+def test_what_cannot_be_composed_is_refused(name: str, message: str):
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        build_encoding(name, SETTINGS[0].spec)
+
+
+@pytest.mark.parametrize("value", [0.0, -5.0, math.inf, math.nan])
+@pytest.mark.parametrize(
+    ("name", "option"), [(n, o) for n, card in encoding_cards().items() for o in ("base", "theta") if o in card.options]
+)
+def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
+    specs = [setting.spec for setting in SETTINGS if Subject(name).serves(setting)]
+    with pytest.raises(ValueError, match=f"{option} of encoding '{name}' must be positive and finite, got {value}"):
+        build_encoding(name, specs[0], {option: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [(n, o) for n, card in encoding_cards().items() for o, usual in card.options.items() if type(usual) is float]
+    + [("ntk-rope", "factor"), ("yarn", "factor")],
+)
+def test_an_option_that_is_no_number_is_refused(name: str, option: str):
+    spec = next(setting.spec for setting in SETTINGS if Subject(name).serves(setting))
+    with pytest.raises(ValueError, match="got nan"):
+        build_encoding(name, spec, {option: math.nan})
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "some-layers")])
+def test_every_layer_is_told(name: str):
+    """A property of ours, not of all: anyone's may leave layers out."""
+    for setting in SETTINGS:
+        if not Subject(name).serves(setting):
+            continue
+        for layer, found in enumerate(layers_told(bench(name, setting))):
+            assert found > DIFFERENT, f"layer {layer}, {setting.name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        (name, option, value)
+        for name, card in encoding_cards().items()
+        for option, value in card.options.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ],
+)
+def test_every_number_among_the_options_makes_a_difference(name: str, option: str, value: float):
+    setting = next(setting for setting in SETTINGS if Subject(name).serves(setting))
+    common = {"factor": 4.0} if name == "yarn" else {}
+    models, extent = [], (512,) * len(setting.extent)  # wide enough for all of them
+    for chosen in (value, 2 * value or 1, value // 2 if isinstance(value, int) else value / 2):
+        with contextlib.suppress(ValueError):
+            models.append(Bench(Subject(name, common | {option: chosen}), setting).trunk(extent=extent, d_model=128))
+    positions = 50 * grid_positions(setting.extent)
+    outputs = [model(noise(2, len(positions), model.encoding.content_width), positions) for model in models]
+    sizes = [[p.shape for p in model.parameters()] for model in models]
+    assert any(
+        size != sizes[0] or gap(output, outputs[0]) > DIFFERENT
+        for size, output in zip(sizes[1:], outputs[1:], strict=True)
+    )
+
+
+class Slope(PositionalEncoding):
+    """Keeps the positions as they are and trains one rate."""
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        self.rate = nn.Parameter(torch.ones(()))
+
+    def prepare(self, positions: Tensor) -> Tensor:
+        return positions
+
+    def embed(self, x: Tensor, state: Tensor) -> Tensor:
+        return x + self.rate * state
+
+
+def test_an_encoding_may_keep_the_positions_themselves():
+    model, content = Transformer(Slope(SETTINGS[1].spec)), torch.randn(1, 8, 32)
+    with torch.inference_mode():
+        model(content)
+    model(content).pow(3).sum().backward()
+    assert model.encoding.rate.grad.abs() > 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"d_model": 0}, "d_model must be 1 or more, got 0"),
+        ({"num_heads": -2}, "num_heads must be 1 or more, got -2"),
+        ({"num_layers": -1}, "num_layers must be 0 or more, got -1"),
+        ({"extent": ()}, r"extent must have .* got \(\)"),
+        ({"extent": (0,)}, r"extent must have .* got \(0,\)"),
+        ({"extent": (8, -8)}, r"extent must have .* got \(8, -8\)"),
+        ({"num_heads": 3}, "d_model must be a multiple of num_heads, got 8 and 3"),
+    ],
+)
+def test_a_model_has_sizes(sizes: dict, message: str):
+    usual = {"d_model": 8, "num_heads": 2, "num_layers": 0, "extent": (8,), "causal": False}
+    EncodingSpec(**usual)
+    with pytest.raises(ValueError, match=message):
+        EncodingSpec(**(usual | sizes))
+
+
+@pytest.mark.parametrize("axes", [(1,), (2,)])
+def test_an_encoding_refuses_axes_that_it_does_not_serve(axes: tuple[int, ...]):
+    class Partial(PositionalEncoding):
+        pass
+
+    Partial.axes = axes
+    for extent in ((8,), (3, 5)):
+        spec = EncodingSpec(8, 2, 1, extent, causal=False)
+        if len(extent) in axes:
+            Partial(spec)
+        else:
+            with pytest.raises(ValueError, match=rf"'Partial' serves {axes[0]} position axes, got {len(extent)}"):
+                Partial(spec)
+
+
+def test_offsets_of_text_are_those_of_rows():
+    def by_rows(positions: Tensor) -> tuple[Tensor, Tensor]:
+        every = positions.unsqueeze(0) - positions.unsqueeze(1)
+        different, pairs = torch.unique(every.flatten(0, 1), dim=0, return_inverse=True)
+        return different, pairs.view(len(positions), len(positions))
+
+    random = 100 * torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
+    for positions in (random, random.round(), grid_positions((300,)), grid_positions((5, 7))):
+        assert all(map(torch.equal, offsets(positions), by_rows(positions)))
+
+
+def test_a_grid_of_another_size_is_refused():
+    model = Transformer(build_encoding("add", SETTINGS[2].spec))
+    with pytest.raises(ValueError, match=r"expected 15 tokens for the grid \(3, 5\), got 16"):
+        model(torch.zeros(1, 16, 32))

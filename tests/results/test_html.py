@@ -1,0 +1,166 @@
+"""The HTML page: it says what the Markdown page says, escapes what records say, and does not depend on their order."""
+
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pebench.results import figures
+from pebench.results.page import Page
+from pebench.results.writers.html import html
+from pebench.results.writers.html.content import number, prose
+from pebench.results.writers.markdown import markdown
+from pebench.runs.records import Record, read_records
+from pebench.runs.suite import load_suite
+
+RESULTS = Path(__file__).parents[2] / "results"
+CORE = read_records(RESULTS / "untuned.jsonl")
+ATTACK = "</td></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+
+
+class Reader(HTMLParser):
+    """Tags, ids, texts, and the cells of every table, line by line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.texts: list[str] = []
+        self.lines: list[list[str]] = []
+        self.inside = False
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.ids += [value for name, value in attributes if name == "id" and value]
+        self.links += [value for name, value in attributes if name.endswith(("href", "src")) and value]
+        if tag == "tr":
+            self.lines.append([])
+        elif tag in ("td", "th"):
+            self.lines[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+        if self.inside:
+            self.lines[-1][-1] += data
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    return reader
+
+
+@pytest.fixture(scope="module")
+def core() -> str:
+    return html(Page.of(CORE, load_suite("untuned")))
+
+
+@pytest.fixture
+def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "MOST_ROWS", 0)
+
+
+def test_it_says_what_the_markdown_page_says(core: str) -> None:
+    page = markdown(Page.of(CORE, load_suite("untuned")))
+    rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:2] == "| "]
+    rows = [row for row in rows if row[0] != "Encoding"]
+    assert len(rows) == 5 * (1 + 4 + 1) + 4 + 4 * 4  # the reference has no difference
+    assert [row for row in rows if row not in read(core).lines] == []
+    text = re.sub(r"\s+", " ", " ".join(read(core).texts))
+    for sentence in re.findall(r"\*\*(?:Question|Finding|Expected)\.\*\* (.*)", page):
+        assert sentence in text
+
+
+def test_every_id_is_there_once_and_every_link_leads_to_one(core: str) -> None:
+    found = read(core)
+    assert len(found.ids) == len(set(found.ids))
+    inside = {link for link in found.links if link.startswith("#")}
+    assert {link[1:] for link in inside} <= set(found.ids)
+    assert all(link.startswith("https://") for link in {*found.links} - inside)  # of works that are cited
+
+
+def test_pictures_take_their_colours_from_the_page(core: str) -> None:
+    pictures = "".join(re.findall(r"<svg.*?</svg>", core, re.DOTALL))
+    assert pictures.count("<svg") == 12
+    assert "var(--c1f2328)" in pictures
+    assert not re.search(r"#[0-9a-f]{6}\b", pictures)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_what_records_say_is_escaped_everywhere() -> None:
+    values = CORE[0].to_dict()
+    environment = values["environment"] | dict.fromkeys(("commit", "device", "threads", "precision"), ATTACK)
+    environment |= {"plugins": {ATTACK: {"package": ATTACK, "version": ATTACK, "sha256": ATTACK}}}
+    failed = {
+        "status": "failed",
+        "error": {"reason": ATTACK, "kind": ATTACK, "log": ATTACK},
+        "environment": environment,
+    }
+    config = values["config"] | {"encoding": ATTACK, "encoding_args": {ATTACK: ATTACK}}
+    dataset = {"fingerprint": ATTACK, "sizes": {}}
+    odd = [values | failed | {"config": config}, values | {"config": config | {"seed": 1}, "dataset": dataset}]
+    plain, attacked = (read(html(Page.of(records))) for records in (CORE, [*CORE, *map(Record.from_dict, odd)]))
+    assert attacked.tags.count("script") == plain.tags.count("script") == 1
+    assert "img" not in attacked.tags
+    assert any(ATTACK in text for text in attacked.texts)
+
+
+def test_names_of_records_in_our_sentences_are_escaped_too() -> None:
+    assert read(prose(f"**Finding.** `{ATTACK}` and {ATTACK}")).tags == ["b", "code"]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_order_of_records_does_not_change_a_byte() -> None:
+    shuffled = random.Random(0).sample(CORE, len(CORE))
+    assert html(Page.of(shuffled)) == html(Page.of(CORE))
+
+
+def test_pictures_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "MOST_TABLES", 1)
+    text = html(Page.of([record for record in CORE if record.config.task in ("vit-cifar10", "text-imdb")]))
+    assert text.count("<svg") == 3  # of the first table
+    assert "Tables without pictures: 1. The first 1 with up to" in text
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_failed_and_missing_runs_are_named() -> None:
+    first, second, *rest = [record for record in CORE if record.config.task == "text-sst2"]
+    reason = {"reason": "loss is nan", "kind": "diverged", "log": ""}
+    lost = replace(second, status="failed", metrics={}, error=reason)
+    texts = read(html(Page.of([lost, *rest]))).texts
+    assert f"Failed: add seed {second.config.seed}: loss is nan" in texts
+    assert f"Missing: add seed {first.config.seed}" in texts
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.81 ± 0.01", 1.81), ("+0.18", 0.18), ("-0.2 ± 3", -0.2), ("842,816", 842816), ("88.9 M", 88.9e6),
+     ("6.05 k", 6050), ("3 (1 failed)", 3), ("**0.0301**", 0.0301), ("1e-05", 1e-5), ("–", None),
+     ("not separable at 3 seeds", None), ("0.65 [0.57, 0.74]", 0.65), ("12", 12), ("5 Mbit", 5), ("", None)],
+)  # fmt: skip
+def test_cells_sort_by_their_number(text: str, value: float | None) -> None:
+    assert number(text) == value
+
+
+def test_pages_and_pictures_are_made_without_torch() -> None:
+    program = f"""
+import sys
+from pathlib import Path
+from pebench.results.page import Page
+from pebench.runs.records import read_records
+from pebench.results.writers.html import html
+html(Page.of(read_records(Path({str(RESULTS / "untuned.jsonl")!r}))))
+sys.exit(", ".join({{"torch", "lightning", "pandas"}} & set(sys.modules)) or 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

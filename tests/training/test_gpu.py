@@ -1,0 +1,109 @@
+"""On a GPU: every encoding says there what it says on a processor, and runs train, resume and tell where they were."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from pebench.config import Options
+from pebench.conformance import SETTINGS, Bench, Setting, Subject
+from pebench.encodings.registry import encoding_cards
+from pebench.models.transformer import Transformer
+from pebench.tasks import configure
+from pebench.training.callbacks import InterruptedRunError
+from pebench.training.runner import run
+
+pytestmark = pytest.mark.gpu
+SHORT = {"train.max_steps": 40, "train.evaluations": 4}
+CASES = [
+    pytest.param(name, setting, id=f"{name}-{setting.name}".replace(" ", "_"))
+    for name in encoding_cards()
+    for setting in SETTINGS
+    if Subject(name).serves(setting)
+]
+
+
+@pytest.fixture(autouse=True)
+def _card() -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU that this PyTorch can use")
+
+
+def outcome(model: Transformer, content: Tensor, valid: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+    """What a model says of a text or image, and the gradient of that in every parameter."""
+    model.zero_grad()
+    output = model(content, valid=valid)
+    weights = torch.linspace(-1, 1, output.numel(), device=output.device).view_as(output)
+    (output.float() * weights).sum().backward()
+    return output.detach().float().cpu(), [p.grad.cpu() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_it_says_the_same_as_on_a_processor(name: str, setting: Setting) -> None:
+    bench = Bench(Subject(name), setting)
+    valid = torch.ones(3, bench.length, dtype=torch.bool)
+    if len(setting.extent) == 1:
+        valid[1, -3:] = False
+    output, gradients = outcome(bench.trunk(), bench.content, valid)
+    on_card, their_gradients = outcome(bench.trunk().cuda(), bench.content.cuda(), valid.cuda())
+    torch.testing.assert_close(on_card[valid], output[valid], rtol=1e-4, atol=1e-4)
+    assert len(gradients) == len(their_gradients)
+    for ours, theirs in zip(gradients, their_gradients, strict=True):
+        scale = float(ours.abs().max())
+        torch.testing.assert_close(theirs, ours, rtol=1e-3, atol=1e-3 * max(1.0, scale))
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_in_half_precision_it_says_nearly_the_same(name: str, setting: Setting) -> None:
+    """At positions that 16 bits do not tell apart, too, in which angles must not be worked out."""
+    extent = (600,) if len(setting.extent) == 1 else (5, 60)
+    bench = Bench(Subject(name), setting)
+    model = bench.trunk(extent=extent).cuda()
+    content = bench.noise(2, math.prod(extent)).cuda()
+    whole, _ = outcome(model, content, None)
+    with torch.autocast("cuda", torch.bfloat16):
+        half, gradients = outcome(model, content, None)
+    assert float((half - whole).square().mean().sqrt()) < 0.05  # outputs are of scale 1
+    assert all(bool(gradient.isfinite().all()) for gradient in gradients)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "16-mixed"])
+@pytest.mark.parametrize("task", ["vit-digits", "text-order", "lm-grammar"])
+def test_a_run_trains_there_as_on_a_processor_and_says_so(task: str, precision: str, tmp_path: Path) -> None:
+    record, plain = (
+        run(
+            configure(task, "rope", tier="smoke", settings=SHORT | {"train.precision": kind}),
+            Options(tmp_path / device, device=device),
+        )
+        for device, kind in (("auto", precision), ("cpu", "32-true"))
+    )
+    assert record.environment["device"] == f"cuda: {torch.cuda.get_device_name()}"
+    assert record.environment["precision"] == precision
+    assert record.peak_memory_gib
+    assert record.throughput
+    losses, expected = ([point["val/loss"] for point in one.curve] for one in (record, plain))
+    assert losses == pytest.approx(expected, abs=0.01)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed", "16-mixed"])
+def test_an_interrupted_run_ends_there_as_the_undisturbed_one(precision: str, tmp_path: Path) -> None:
+    settings = SHORT | {"model.dropout": 0.1, "train.precision": precision}
+    config = configure("lm-grammar", "learned", tier="smoke", settings=settings)
+    undisturbed = run(config, Options(tmp_path / "whole", device="cuda"))
+    asked = iter(range(24))
+    with pytest.raises(InterruptedRunError):
+        run(config, Options(tmp_path / "cut", device="cuda"), stop=lambda: next(asked, None) is None)
+    record = run(config, Options(tmp_path / "cut", device="cuda"))
+    assert record.metrics == pytest.approx(undisturbed.metrics, rel=1e-4)
+
+
+def test_a_compiled_run_learns_the_same_there(tmp_path: Path) -> None:
+    plain, compiled = (
+        run(configure("lm-grammar", "rope", tier="smoke", settings=SHORT | {"train.compile": value}),
+            Options(tmp_path / str(value), device="cuda"))
+        for value in (False, True)
+    )  # fmt: skip
+    assert compiled.environment["compiled"]
+    assert compiled.metrics["test/loss"] == pytest.approx(plain.metrics["test/loss"], rel=1e-3)
