@@ -9,7 +9,7 @@ import pytest
 import torch
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
-FILE = Path(__file__).parents[2] / "benchmarks" / "throughput.py"
+FILE = Path(__file__).parents[2] / "benchmarks" / "studies" / "throughput.py"
 
 
 @pytest.fixture(scope="module")

@@ -340,11 +340,11 @@ def test_the_example_goes_from_an_encoding_to_its_row(
     assert capsys.readouterr().out.count("\n| own_encoding:TriangleEncoding |") >= 2
 
 
-def test_the_readme_lists_every_source_file() -> None:
-    source = ROOT / "src" / "pebench"
-    files = {path.name for path in source.glob("*.py") if not path.name.startswith("_")}
-    files |= {path.name for path in (source / "results").glob("*.py") if not path.name.startswith("_")}
-    assert files == set(re.findall(r"\b([a-z]+\.py)\b", README.partition("## How it is built")[2])) - {"base.py"}
+def test_the_readme_names_every_package_and_every_module_at_the_top() -> None:
+    entries = (path for path in (ROOT / "src" / "pebench").iterdir() if not path.name.startswith(("_", "py.typed")))
+    names = {f"{path.name}/" if path.is_dir() else path.name for path in entries}
+    drawn = re.findall(r"[├└]── ([a-z]+(?:/|\.py))", README.partition("## How it is built")[2])
+    assert sorted(drawn) == sorted(names)
 
 
 @pytest.mark.parametrize("page", DOCUMENTS)

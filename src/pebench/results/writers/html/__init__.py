@@ -23,7 +23,7 @@ def html(page: Page) -> str:
 
     style, script = (files(__name__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = Environment(
-        loader=PackageLoader("pebench", "results/web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader(__name__, "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     return environment.get_template("page.html").render(
