@@ -199,7 +199,8 @@ class RunConfig:
     def directory(self) -> str:
         """Where its record lies under the output folder: task/encoding/seed-key."""
         encoding = self.encoding.replace(":", ".")  # of module:Class; not all systems and shells take it
-        return f"{self.task}/{encoding}/{'select-' * (self.stage == 'select')}seed{self.seed}-{self.key}"
+        task = self.task.partition("(")[0].replace(":", ".")  # the key at the end stands for a task's options
+        return f"{task}/{encoding}/{'select-' * (self.stage == 'select')}seed{self.seed}-{self.key}"
 
 
 def _digest(text: str) -> str:

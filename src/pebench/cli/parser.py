@@ -72,14 +72,17 @@ def parser() -> argparse.ArgumentParser:
     lists.set_defaults(action=_later("report", "list_command"))
 
     verify = verbs.add_parser(
-        "verify", help="hold an encoding to every property, and say what it is",
+        "verify", help="check every property of an encoding or of a task, and print what it is",
         description="Check every property that an encoding is to have, in small models of all kinds that it serves, "
-        "and print what it is and costs. Exit code 1 if a property does not hold.",
+        "and print what it is and costs; or every property that a task is to have, on its data. Exit code 1 if a "
+        "property does not hold.",
     )  # fmt: skip
-    verify.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
+    verify.add_argument(
+        "encoding", metavar="NAME|MODULE:CLASS", help="an encoding or a task: its name, or the place of your own"
+    )
     verify.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", dest="settings",
-        help="an option of the encoding (repeatable)",
+        help="an option of the encoding or task (repeatable)",
     )  # fmt: skip
     verify.set_defaults(action=_later("verify", "verify_command"))
 
@@ -178,7 +181,12 @@ def _run(verbs: Any) -> None:
     run = verbs.add_parser("run", help="train encodings on tasks and print a table", description=RUN_HELP)
     run.set_defaults(action=_later("run", "run_command"))
     what = run.add_argument_group("what to run")
-    what.add_argument("--task", action="append", metavar="NAME", help="a task (repeatable); see: pebench list tasks")
+    what.add_argument(
+        "--task",
+        action="append",
+        metavar="NAME",
+        help="a task, such as vit-digits or 'my_module:my_task(length=32)' (repeatable); see: pebench list tasks",
+    )
     what.add_argument(
         "--suite", metavar="NAME_OR_FILE",
         help="a declared set of runs, or with --task its part on those tasks; see: pebench list suites",

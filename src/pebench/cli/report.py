@@ -19,9 +19,7 @@ def list_command(options: argparse.Namespace) -> int:
     if options.what == "encodings":
         return _list_encodings(options.format)
     if options.what == "tasks":
-        from pebench.tasks import TASKS
-
-        rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in TASKS.values()]
+        rows = _tasks()
     elif options.what == "suites":
         from pebench.runs.suite import load_suite, suite_files
 
@@ -37,6 +35,15 @@ def list_command(options: argparse.Namespace) -> int:
     width = max(len(name) for name, _ in rows)
     sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
     return 0
+
+
+def _tasks() -> list[tuple[str, str]]:
+    """Every task by name, with its tiers; then what cannot be used of those that packages offer."""
+    from pebench.tasks.registry import TASKS, plugin_tasks
+
+    others, problems = plugin_tasks()
+    rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in (*TASKS.values(), *others.values())]
+    return rows + [("cannot be used:", problem) for problem in problems]
 
 
 def _list_encodings(kind: str) -> int:

@@ -31,6 +31,7 @@ from pebench.runs.plan import Plan, forecast, load, note_plan, states
 from pebench.runs.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.runs.suite import Suite, load_suite
 from pebench.tasks import find_task
+from pebench.tasks import registry as tasks
 
 EXIT_FAILED = 1
 COMMAND_LINE = "command line"
@@ -133,9 +134,10 @@ def make_plan(options: argparse.Namespace) -> Plan:
     Raises:
         UserError: For everything that does not exist or cannot work, all in one.
     """
-    suite = load_suite(options.suite) if options.suite else Suite(COMMAND_LINE, "", tasks=options.task)
-    if options.suite and options.task:
-        suite = suite.part(options.task)
+    named = [tasks.normal_name(name) for name in options.task or ()]
+    suite = load_suite(options.suite) if options.suite else Suite(COMMAND_LINE, "", tasks=named)
+    if options.suite and named:
+        suite = suite.part(named)
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,
@@ -181,7 +183,8 @@ def do(
     todo = [c for c in plan if (r := known.get(c.key)) is None or (options.retry_failed and not r.ok)]
     failed = 0 if options.retry_failed else sum(not record.ok for record in known.values())
     say(console, what + summary(len(plan), len(todo), failed))
-    for text in [*filter(None, map(registry.clash, {c.encoding: c for c in plan})), *changed_plugins(known.values())]:
+    clashes = [*map(registry.clash, {c.encoding: c for c in plan}), *map(tasks.clash, {c.task: c for c in plan})]
+    for text in [*filter(None, clashes), *changed_plugins(known.values())]:
         say(console, text)
     if todo:
         start(todo, options, Display(todo, console, varied), plan, [known[c.key] for c in todo if c.key in known])
@@ -240,7 +243,7 @@ def start(
         options.threads or (max(1, cores() // (jobs * options.devices)) if local and jobs else None),
         options.time_limit,
         options.devices,
-        *registry.needs(),
+        *tasks.needs(),
     )
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C
@@ -308,17 +311,25 @@ def at_a_time(runs: int, options: argparse.Namespace) -> int:
 
 
 def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
-    """Refuse encodings that the processes of runs cannot know.
+    """Refuse encodings and tasks that the processes of runs cannot know.
 
     Raises:
         UserError: With what to do.
     """
-    words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
-    if executor != "sequential" and (name := registry.stays_here(words, executor == "local", executor != "commands")):
-        raise UserError(
-            f"encoding {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
-            f"--executor {executor} do not import: have it in a module, and ask for it as --pe module:Class."
-        )
+    if executor == "sequential":
+        return
+    words, how = [], (executor == "local", executor != "commands")
+    for config in kinds:
+        words += [config.encoding, *map(str, config.encoding_args.values())]
+    for kind, name, asked in (
+        ("encoding", registry.stays_here(words, *how), "--pe module:Class"),
+        ("task", tasks.stays_here([config.task for config in kinds], *how), "--task module:my_task"),
+    ):
+        if name:
+            raise UserError(
+                f"{kind} {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
+                f"--executor {executor} do not import: have it in a module, and ask for it as {asked}."
+            )
 
 
 def check_devices(kinds: Iterable[RunConfig], options: argparse.Namespace) -> None:

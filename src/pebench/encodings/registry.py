@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pebench.config import RunConfig
-from pebench.encodings import plugins
+from pebench.encodings import calls, plugins
 from pebench.encodings.cards import EncodingCard, card_of, find_source, parsed, read_card
+from pebench.encodings.origins import digest, source_of
 from pebench.encodings.plugins import Plugin
-from pebench.errors import UNREADABLE, UserError, unknown_name
+from pebench.errors import UserError, unknown_name
 
 T = TypeVar("T", bound=type)
 _registered: dict[str, type] = {}
 _plugins: dict[Plugin, type] = {}
 _origins: dict[type, dict[str, str]] = {}
-_MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
-_SUITE = "<run_path>"  # what `runpy` calls the file of a suite
 
 OTHER_NAMES = {
     "add": ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla"),
@@ -79,14 +78,10 @@ def _is_ours(cls: type) -> bool:
 
 
 def _check_name(name: str, cls: type) -> None:
-    if not plugins.NAME.fullmatch(name):
-        raise UserError(f"expected a name of letters, digits and . _ - for an encoding, got {name!r}.")
-    if name in encoding_cards():
-        raise UserError(f"encoding {name!r} is one of pebench's own; register {cls.__name__} by another name.")
     known = _registered.get(name, cls)
-    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):  # defined anew, in a notebook
-        where = f"{known.__module__}:{known.__qualname__}"
-        raise UserError(f"encoding {name!r} is {where} already; register {cls.__name__} by another name.")
+    same = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)  # defined anew, in a notebook
+    place = None if same else f"{known.__module__}:{known.__qualname__}"
+    plugins.check_name(name, cls.__name__, encoding_cards(), place)
 
 
 @functools.cache
@@ -123,8 +118,7 @@ def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
 
 def clash(name: str) -> str:
     """That an installed package offers an encoding by the name of one of ours; nothing if none does."""
-    plugin = plugins.offered()[0].get(name) if name in encoding_cards() else None
-    return f"{plugin} has the name of one of pebench's own, which is used: {plugin.place} is not." if plugin else ""
+    return plugins.clash(name, encoding_cards())
 
 
 def find_plugin(name: str) -> Plugin | None:
@@ -133,15 +127,8 @@ def find_plugin(name: str) -> Plugin | None:
     Raises:
         UserError: If a package offers it, but not as it should.
     """
-    if name in encoding_cards():
-        return None
-    found, problems = plugins.offered()
-    if name in problems:
-        raise UserError(problems[name])
-    plugin, cls = plugins.at_place(name) or found.get(name), _registered.get(name)
-    if plugin and cls and plugin.module.split(".")[0] != cls.__module__.split(".")[0]:
-        return None  # not by the package that offers it
-    return plugin
+    cls = _registered.get(name)
+    return plugins.by_name(name, encoding_cards(), cls.__module__ if cls else None)
 
 
 def hint_of_name(name: str) -> str:
@@ -202,7 +189,7 @@ def load_encoding(name: str) -> type:
     cls = _registered[name]
     if not _is_ours(cls) and cls not in _origins:
         place = f"{cls.__module__}:{cls.__qualname__}"
-        _origins[cls] = {"place": place, "sha256": plugins.digest(_source(cls))}
+        _origins[cls] = {"place": place, "sha256": digest(source_of(cls.__module__))}
     return cls
 
 
@@ -213,22 +200,18 @@ def source_now(name: str) -> str | None:
     except UserError:
         return None
     cls = _registered.get(name)
-    source = find_source(plugin.module) if plugin else _source(cls) if cls else None
-    return plugins.digest(source) if source else None
+    source = find_source(plugin.module) if plugin else source_of(cls.__module__) if cls else None
+    return digest(source) if source else None
 
 
-def _source(cls: type) -> Path | None:
-    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or find_source(cls.__module__)
-    return Path(origin) if origin else None
+def _modules() -> dict[str, str]:
+    """The names that others than pebench have registered in this process, each with its module."""
+    return {name: cls.__module__ for name, cls in _registered.items() if not _is_ours(cls)}
 
 
 def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What another process needs to know the encodings that this one does: folders, and modules to import."""
-    modules = {
-        cls.__module__ for cls in _registered.values() if not _is_ours(cls) and cls.__module__ not in (*_MAIN, _SUITE)
-    }
-    folders = {plugins.folder_of(module) for module in modules} | plugins.used_folders
-    return tuple(sorted(filter(None, folders))), tuple(sorted(modules))
+    return plugins.needs(_modules().values())
 
 
 def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
@@ -250,10 +233,7 @@ def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
         script: Whether those processes import the script again that started this one, as multiprocessing's do.
         modules: Whether they import the modules that this one has.
     """
-    again = _MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
-    lost = {cls.__module__ for cls in _registered.values() if not modules} | {*_MAIN, _SUITE} - {*again}
-    here = {name for name, cls in _registered.items() if not _is_ours(cls) and cls.__module__ in lost}
-    return next((name for word in words for name in re.findall(r"[\w.-]+", word) if name in here), "")
+    return plugins.stays_here(_modules(), words, script, modules)
 
 
 def origins(classes: Iterable[type]) -> dict[str, dict[str, str]]:
@@ -284,31 +264,9 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
 
 def read_encoding(text: str) -> tuple[str, dict[str, Any]]:
     """What `parse_encoding` returns, but options as they are given, those that have their defaults too."""
-    name, bracket, rest = text.partition("(")
-    name = name.rstrip()
-    if not bracket:
+    name, options = calls.read_call(text, "an encoding as in rope, rope(theta=500.0) or concat(table=learned)")
+    if not options:
         encoding_card(name)
-        return name, {}
-    source = f"_({rest}"
-
-    def value(node: ast.expr) -> Any:
-        try:
-            return ast.literal_eval(node)
-        except UNREADABLE:  # a word without quotes
-            return ast.get_source_segment(source, node)
-
-    try:
-        call = ast.parse(source, mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
-            raise SyntaxError
-        options = {word.arg: value(word.value) for word in call.keywords if word.arg}
-        if len(options) < len(call.keywords):  # one is given twice, or is **something
-            raise SyntaxError
-    except UNREADABLE:
-        raise UserError(
-            "expected an encoding as in rope, rope(theta=500.0) or concat(table=learned), values as Python writes them "
-            f"(5, True, 'learned', None), got {text!r}."
-        ) from None
     return name, options
 
 

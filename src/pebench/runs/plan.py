@@ -167,7 +167,8 @@ def forecast(plan: Sequence[RunConfig], out: Path) -> Forecast:
 
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
     """A few finished runs of each encoding that the plan's tasks were run with, with their folders."""
-    for parent in sorted(parent for task in {config.task for config in plan} for parent in (out / task).glob("*")):
+    folders = {out / config.directory.partition("/")[0] for config in plan}
+    for parent in sorted(parent for folder in folders for parent in folder.glob("*")):
         finished = (path.parent for path in parent.glob(f"*/{FILE_NAME}"))
         for folder in itertools.islice(finished, SAMPLE):
             if (record := read_record(folder)) and record.ok:

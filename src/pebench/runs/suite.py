@@ -21,7 +21,7 @@ from pebench.encodings.registry import encoding_card, read_encoding
 from pebench.errors import UserError, unknown_name
 from pebench.overrides import override, python_value
 from pebench.runs.costs import matched
-from pebench.tasks import TASKS, configure, find_task
+from pebench.tasks import configure, find_task
 
 Encoding = str | tuple[str, Mapping[str, Any]]
 """An encoding as on the command line, ``"rope(theta=500.0)"``, or a pair of its name and options."""
@@ -138,6 +138,10 @@ class Suite:
         varied = _combinations(self.vary) if not problems else [{}]
         for task, values, encoding in itertools.product(self.tasks, varied, self.encodings):
             with _collected(problems):
+                if (usual := find_task(task).name) != task:
+                    raise UserError(
+                        f"task {task!r} is called {usual!r} in a suite, without options as they are by default."
+                    )
                 if self.where_served and not serves(task, encoding):
                     continue
                 kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
@@ -349,8 +353,12 @@ def _of_task(told: Mapping[str, Any], task: str) -> dict[str, Any]:
 
 
 def _margin_names(tasks: Iterable[str]) -> set[str]:
-    """What margins may be declared for: tasks and their metrics."""
-    return {*tasks, *(TASKS[name].metric for name in tasks if name in TASKS)}
+    """Names that margins may be declared for: tasks and their metrics."""
+    found = {*tasks}
+    for name in tasks:
+        with contextlib.suppress(UserError):  # an unknown task is reported elsewhere
+            found.add(find_task(name).metric)
+    return found
 
 
 def _is_list(values: Any) -> bool:

@@ -103,7 +103,9 @@ def _body(kinds: Sequence[RunConfig], options: Options, connection: Connection) 
 def _prepare(kinds: Sequence[RunConfig], options: Options, tell: Callable[[str], None]) -> list[str]:
     """Prepare the data of each kind of run; what went wrong."""
     from pebench.data import datamodule_of
+    from pebench.encodings import registry
 
+    registry.adopt(options.folders, options.modules)
     problems = []
     for config in kinds:
         data = datamodule_of(config, options.data_dir)
