@@ -112,5 +112,8 @@ def time_pebench(
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
         trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)
-        trainer.fit(module, loader(data, batches, device.type == "cuda"), validation)
+        try:
+            trainer.fit(module, loader(data, batches, device.type == "cuda"), validation)
+        except SystemExit as error:  # which is what Lightning makes of Ctrl-C
+            raise KeyboardInterrupt from error
     return clock.seconds / work.steps

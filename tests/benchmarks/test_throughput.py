@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from pebench.benchmarks.studies import plain, throughput
+from pebench.benchmarks.studies import plain, throughput, timing
 from pebench.benchmarks.studies.peers import PEERS, TorchEncoder
 from pebench.benchmarks.studies.workloads import WORKLOADS, make_tensors, random_batch
 
@@ -57,6 +57,18 @@ def test_an_interruption_keeps_the_rounds_of_before(monkeypatch, tmp_path):
     asked = ["--workloads", "W2", "W2c", "W3", "--quick", "--device", "cpu", "--output", str(output)]
     assert throughput.main(asked) == 130
     assert [line[:7] for line in output.read_text().splitlines() if line.startswith("| W")] == ["| W2 | ", "| W2c |"]
+
+
+def test_an_interruption_that_lightning_makes_an_exit_of_is_one_again(monkeypatch):
+    class Interrupted:
+        def fit(self, *_: object) -> None:
+            raise SystemExit(1)
+
+    monkeypatch.setattr(timing, "make_trainer", lambda *_: Interrupted())
+    work = replace(WORKLOADS[3], depth=1, width=16, heads=2, batch=4, size=8)
+    run_block = throughput.make_arm(work, "pebench", torch.device("cpu"))
+    with pytest.raises(KeyboardInterrupt):
+        run_block()
 
 
 @pytest.mark.filterwarnings("ignore")  # of other libraries
