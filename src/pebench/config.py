@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import format_encoding
 
 PROTOCOL_VERSION = "0.2"
 """Rules under which records are comparable. A changed default, split, metric or trunk raises it."""
@@ -183,8 +184,7 @@ class RunConfig:
     @functools.cached_property
     def label(self) -> str:
         """The encoding as tables name it: ``concat``, or ``concat (d_p=16)``."""
-        options = ", ".join(f"{name}={value}" for name, value in sorted(self.encoding_args.items()))
-        return f"{self.encoding} ({options})" if options else self.encoding
+        return format_encoding(self.encoding, dict(sorted(self.encoding_args.items())))
 
     def with_seed(self, seed: int) -> "RunConfig":
         """The same kind of run with another seed; quick, as a plan may have very many."""

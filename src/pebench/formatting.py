@@ -1,8 +1,9 @@
-"""Numbers in words: counts, seeds, durations, sizes."""
+"""Text of counts, seeds, durations, sizes, and encodings with their options."""
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
@@ -68,3 +69,34 @@ def si_text(value: float | None) -> str | None:
     rounded = float(f"{value:.3g}")
     power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))
     return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()
+
+
+def format_options(options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return options as text, in their order.
+
+    Args:
+        options: Values by name.
+        literal: Write values as Python does, so that the text can be read again.
+
+    Example:
+        >>> format_options({"d_p": 16, "table": "learned"}), format_options({"table": "learned"}, literal=True)
+        ('d_p=16, table=learned', "table='learned'")
+    """
+    return ", ".join(f"{name}={value!r}" if literal else f"{name}={value}" for name, value in options.items())
+
+
+def format_encoding(name: str, options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return an encoding with its options, in their order.
+
+    Args:
+        name: The encoding's name.
+        options: Options that differ from their defaults.
+        literal: Write it as ``--pe`` takes it, and not as tables name it.
+
+    Example:
+        >>> format_encoding("concat", {"d_p": 16}), format_encoding("concat", {"d_p": 16}, literal=True)
+        ('concat (d_p=16)', 'concat(d_p=16)')
+    """
+    if not options:
+        return name
+    return f"{name}{'' if literal else ' '}({format_options(options, literal=literal)})"

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, check_ratio
 from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import check_width, sinusoid
 
@@ -48,6 +49,10 @@ class AddEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
+    aliases = ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla")
+    mark = 0
+    paper = ()
+    paper_size = 0
 
     def __init__(
         self,

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_ratio
 from pebench.encodings.registry import register
 
 
@@ -38,8 +39,12 @@ class AxialLearnedEncoding(PositionalEncoding):
     """
 
     cite = ("ho2019axial", "dehghani2023patch")
+    aliases = ("axial", "factorized", "learnedaxial")
+    mark = 7
     beyond = "refuses"
     size = "sum(extent) * d_model"
+    paper = ("refuses",)
+    paper_size = 256  # 8 rows of 32
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -54,7 +59,7 @@ class AxialLearnedEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the tables for `positions`: (L, P)."""
-        cells(positions, self.spec.extent, self.name)
+        cell_indices(positions, self.spec.extent, self.name)
         starts = torch.tensor((0, *self.spec.extent[:-1]), device=positions.device).cumsum(0)
         return positions.long() + starts
 

@@ -44,6 +44,9 @@ class ConcatWideEncoding(ConcatEncoding):
     """
 
     cite = ("vaswani2017attention",)
+    mark = 10
+    paper = ()
+    paper_size = 0
 
     def __init__(
         self,

@@ -4,7 +4,8 @@ import math
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias, unique_offsets
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -45,12 +46,15 @@ class DynamicBiasEncoding(PositionalEncoding):
     """
 
     cite = ("wang2022crossformer",)
+    mark = 14
     relative = True
     idle = ("network.6.bias",)
     size = (
         "(num_axes + 1) * (d_model // 4) + 4 * (d_model // 4) + (d_model // 4 + 1) * (d_model // 4)"
         " + (d_model // 4 + 1) * num_heads"
     )
+    paper = ("relative",)
+    paper_size = 156  # three linear layers, 1 to 8 to 8 to 4, and two norms of 8
 
     def __init__(self, spec: EncodingSpec, *, log_distance: bool = False) -> None:
         super().__init__(spec)
@@ -65,13 +69,13 @@ class DynamicBiasEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """The different offsets (U, P), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
+        different, pairs = unique_offsets(positions)
         return (different.sign() * different.abs().log1p() if self.log_distance else different), pairs
 
     def forward(self, state: tuple[Tensor, Tensor]) -> Tensor:
         """The bias of every pair: (1, H, L, L)."""
         different, pairs = state
-        return spread(self.network(different.to(next(self.parameters()).dtype)), pairs)
+        return pair_bias(self.network(different.to(next(self.parameters()).dtype)), pairs)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The same in every layer."""

@@ -4,7 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
 
@@ -43,6 +44,8 @@ class EmbedScaleEncoding(Wrapper):
     """
 
     cite = ("vaswani2017attention",)
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", factor: float = 1.4142) -> None:
         super().__init__(spec, of)

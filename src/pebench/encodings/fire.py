@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -49,8 +50,11 @@ class FireEncoding(PositionalEncoding):
     """
 
     cite = ("li2024functional",)
+    mark = 15
     idle = ("second.bias",)
     size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
+    paper = ()
+    paper_size = 198  # as the paper counts for four heads
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
         super().__init__(spec)

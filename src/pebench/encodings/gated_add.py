@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
 
@@ -44,7 +45,10 @@ class GatedAddEncoding(TableEncoding):
     """
 
     cite = ("hallam2026fusion",)
+    mark = 17
     size = "1"
+    paper = ()
+    paper_size = 1
 
     def __init__(
         self,

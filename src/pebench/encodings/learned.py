@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio, grid_positions
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, grid_positions
+from pebench.encodings.positions import cell_indices, check_positive, check_ratio
 from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import sinusoid
 
@@ -49,8 +50,12 @@ class LearnedEncoding(PositionalEncoding):
     """
 
     cite = ("gehring2017convolutional", "dosovitskiy2021image")
+    aliases = ("ape", "learnable", "learnedabsolute")
+    mark = 2
     beyond = "refuses"
     size = "max_len * d_model"
+    paper = ("refuses",)
+    paper_size = 256  # 8 rows of 32
 
     def __init__(
         self,
@@ -82,7 +87,7 @@ class LearnedEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus the table's rows."""

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -46,8 +47,12 @@ class LogCpbEncoding(PositionalEncoding):
     """
 
     cite = ("liu2022swin",)
+    aliases = ("continuouspositionbias", "cpb", "swinv2")
+    mark = 23
     relative = True
     size = "num_layers * 512 * (num_axes + 1 + num_heads)"
+    paper = ("relative",)
+    paper_size = 6144  # 2 layers x (512 weights, 512 shifts, 512 x 4 weights)
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 512) -> None:
         super().__init__(spec)
@@ -66,7 +71,7 @@ class LogCpbEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """The logarithms of the different offsets (U, P), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
+        different, pairs = unique_offsets(positions)
         reach = torch.tensor(self.spec.extent, device=positions.device).sub(1).clamp(min=1)
         return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
 
@@ -74,4 +79,4 @@ class LogCpbEncoding(PositionalEncoding):
         """The layer's bias of every pair."""
         different, pairs = state
         hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))
-        return spread(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)
+        return pair_bias(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)

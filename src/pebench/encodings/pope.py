@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -47,9 +48,12 @@ class PolarEncoding(PositionalEncoding):
     """
 
     cite = ("gopalakrishnan2025decoupling",)
+    mark = 28
     axes = (1,)
     relative = True
     size = "num_heads * head_dim"
+    paper = ("relative", "text")
+    paper_size = 32  # 4 heads x 8 channels
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10000.0) -> None:
         super().__init__(spec)

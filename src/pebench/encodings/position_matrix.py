@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_ratio
 from pebench.encodings.registry import register
 
 
@@ -37,8 +38,11 @@ class PositionMatrixEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
+    mark = 29
     beyond = "refuses"
     size = "2 * 4 * max_len * d_model"
+    paper = ("refuses",)
+    paper_size = 2048  # 8 positions x two factors of 4 x 32
 
     def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -57,7 +61,7 @@ class PositionMatrixEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the tables for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus its position's matrix times content."""

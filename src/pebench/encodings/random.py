@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_ratio
 from pebench.encodings.registry import register
 
 
@@ -37,8 +38,11 @@ class RandomEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
+    mark = 30
     beyond = "refuses"
     table: Tensor
+    paper = ("refuses",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, table_seed: int = 0, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -48,7 +52,7 @@ class RandomEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """The rows' numbers for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Content plus code."""

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -46,7 +47,11 @@ class RotaryEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("su2024roformer", "heo2024rotary")
+    aliases: ClassVar[tuple[str, ...]] = ("axialrope", "roformer", "rope2d", "rotary", "rotation")
+    mark = 4
     relative = True
+    paper: ClassVar[tuple[str, ...]] = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
         super().__init__(spec)

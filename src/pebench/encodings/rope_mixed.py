@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.rope import rotate
 
@@ -43,9 +44,12 @@ class RopeMixedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
+    mark = 33
     axes = (2,)
     relative = True
     size = "num_layers * num_heads * head_dim"
+    paper = ("relative", "images")
+    paper_size = 64  # 2 layers x 4 heads x 4 frequencies of two axes
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10.0) -> None:
         super().__init__(spec)

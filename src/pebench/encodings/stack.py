@@ -43,7 +43,10 @@ class StackedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
+    mark = 39
     wraps = True
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
         super().__init__(spec)
@@ -101,7 +104,7 @@ class StackedEncoding(PositionalEncoding):
                 parameter.normal_(generator=draw)
             content = torch.randn(2, 1, heads, longest, self.model_width // heads, generator=draw)
             x = torch.randn(1, longest, self.model_width, generator=draw)
-            states = [tried(tried.prepare(tried.place(positions))) for positions in texts]
+            states = [tried.state(positions) for positions in texts]
             for layer in range(self.spec.num_layers):
                 found = []
                 for n, state in zip(map(len, texts), states, strict=True):

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias
 from pebench.encodings.registry import register
 
 
@@ -40,9 +41,13 @@ class SwinBiasEncoding(PositionalEncoding):
     """
 
     cite = ("liu2021swin",)
+    aliases = ("relativepositionbias", "rpb", "swin")
+    mark = 40
     relative = True
     beyond = "refuses"
     size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"
+    paper = ("relative", "refuses")
+    paper_size = 120  # 2 layers x 15 offsets x 4 heads
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -71,4 +76,4 @@ class SwinBiasEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """The layer's number for every pair."""
-        return spread(self.table[layer], state)
+        return pair_bias(self.table[layer], state)

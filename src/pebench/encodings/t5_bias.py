@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias
 from pebench.encodings.registry import register
 
 
@@ -44,8 +45,12 @@ class T5BiasEncoding(PositionalEncoding):
     """
 
     cite = ("raffel2020exploring",)
+    aliases = ("relativebias", "t5")
+    mark = 41
     relative = True
     size = "32 * num_heads * num_axes"
+    paper = ("relative",)
+    paper_size = 128  # 32 buckets x 4 heads
 
     def __init__(self, spec: EncodingSpec, *, num_buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__(spec)
@@ -78,7 +83,7 @@ class T5BiasEncoding(PositionalEncoding):
 
     def forward(self, state: Tensor) -> Tensor:
         """The tables' numbers for every pair, summed over the axes: (1, H, L, L)."""
-        axes = [spread(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
+        axes = [pair_bias(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
         return torch.stack(axes).sum(dim=0)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_positive, check_ratio
 from pebench.encodings.sinusoid import check_width, sinusoid
 
 KINDS = ("sinusoid", "learned")
@@ -50,7 +51,7 @@ class Table(nn.Module):
         """(L, P) to the sinusoids (L, width), or to the rows' numbers (L,)."""
         if self.rows is None:
             return sinusoid(positions, self.width, self.base, self.ratio)
-        return cells(positions, self.spec.extent, self.owner)
+        return cell_indices(positions, self.spec.extent, self.owner)
 
     def forward(self, prepared: Tensor) -> Tensor:
         """What `prepare` returned, to (L, width)."""

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, unique_offsets
 from pebench.encodings.registry import register
 from pebench.encodings.shaw import by_offset
 from pebench.encodings.sinusoid import check_width, sinusoid
@@ -46,9 +47,13 @@ class TransformerXlEncoding(PositionalEncoding):
     """
 
     cite = ("dai2019transformerxl",)
+    aliases = ("txl",)
+    mark = 42
     axes = (1,)
     relative = True
     size = "num_layers * (d_model * d_model + 2 * d_model)"
+    paper = ("relative", "text")
+    paper_size = 2176  # 2 layers x (a matrix of 32 x 32, u and v of 32)
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
@@ -68,7 +73,7 @@ class TransformerXlEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Sinusoids of the different distances (U, D), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
+        different, pairs = unique_offsets(positions)
         if self.spec.causal and (positions.diff(dim=0) >= 0).all():  # no key that counts lies ahead
             past = int((different[:, 0] <= 0).sum())
             different, pairs = different[:past], pairs.clamp(max=past - 1)

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.concat_qk import beside
+from pebench.encodings.positions import cell_indices
 from pebench.encodings.registry import register
 
 
@@ -46,8 +47,11 @@ class TupeEncoding(PositionalEncoding):
     """
 
     cite = ("ke2021rethinking",)
+    mark = 43
     beyond = "refuses"
     size = "max_len * d_model + 2 * d_model * d_model"
+    paper = ("refuses",)
+    paper_size = 2304  # 8 vectors of 32, and two matrices of 32 x 32
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -62,7 +66,7 @@ class TupeEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Rows of the table for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Position's own queries and keys: (H, L, K) each."""

@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.rope import RotaryEncoding, rotate
 
@@ -50,8 +51,11 @@ class XposEncoding(RotaryEncoding):
     """
 
     cite = ("sun2023length",)
+    mark = 44
     axes = (1,)
     causal_only = True
+    paper = ("relative", "causal_only", "text")
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, scale_base: float = 512.0) -> None:
         super().__init__(spec, theta=theta)

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
 from pebench.encodings.ntk_rope import NtkRotaryEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -50,6 +51,9 @@ class YarnEncoding(NtkRotaryEncoding):
     """
 
     cite = ("peng2024yarn",)
+    mark = 45
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from pebench.config import RunConfig
-from pebench.formatting import duration_text
+from pebench.formatting import duration_text, format_encoding
 from pebench.runs.records import Record
 from pebench.tasks import metric_text
 
@@ -106,5 +106,4 @@ class Display:
         values = dict(config.encoding_args) | config.values_of(self.varied)
         if config.stage == "select":
             values |= config.selected_values
-        options = ", ".join(f"{k}={v}" for k, v in values.items())
-        return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"
+        return f"{config.task} {format_encoding(config.encoding, values)} seed {config.seed}"
