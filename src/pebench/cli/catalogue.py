@@ -19,7 +19,7 @@ GROUPS = {
     "Content": "tokens are counted or weighted by what they are; their positions are not used",
     "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
 }
-"""What an encoding acts on, and how; `group_of` finds the group of a card."""
+"""Groups by what encodings act on, with descriptions; `group_of` returns the group of a card."""
 
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",

@@ -67,7 +67,7 @@ class EncodingCard:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a class declares, before it is checked.
+    """Declarations of a class, before they are checked.
 
     Args:
         docstring: The class's docstring, without indentation.
