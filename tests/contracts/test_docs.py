@@ -272,7 +272,7 @@ def loudness(extent: tuple[int, ...], d_model: int) -> dict[str, float]:
         torch.manual_seed(0)
         encoding = build_encoding(name, spec, {})
         content = encoding.content_width
-        told = encoding.embed(torch.zeros(1, len(places), content), encoding(encoding.prepare(places)))[0].detach()
+        told = encoding.embed(torch.zeros(1, len(places), content), encoding.state(places))[0].detach()
         varies[name] = float(told.var(0, correction=0).sum() / content) ** 0.5
         found[name] = varies[name] / varies["add"]
         found.setdefault("same", float(told.mean(0).square().sum() / told.square().sum(1).mean()))
