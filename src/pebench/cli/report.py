@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 
 MOST_NAMED = 8
 """Of runs that a name may mean, so many are told."""
@@ -95,7 +95,7 @@ def compare_command(options: argparse.Namespace) -> int:
     return 0
 
 
-@no_search_for_garbage()
+@paused_garbage_collection()
 def report_command(options: argparse.Namespace) -> int:
     """``pebench report``."""
     from pebench.results.page import Page

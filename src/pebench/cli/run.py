@@ -24,9 +24,9 @@ from pebench.engine.progress import Display
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted, duration_text, si_text
 from pebench.results.provenance import changed_plugins
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.costs import Cost, check_costs
-from pebench.runs.plan import Plan, forecast, load, note_plan, states
+from pebench.runs.plan import Plan, forecast, load_records, run_states, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, read_config, write_record
 from pebench.runs.suite import Suite, load_suite
 from pebench.tasks import find_task
@@ -51,7 +51,7 @@ def run_command(options: argparse.Namespace) -> int:
             configs = [read_config(path) for path in options.config]
         if options.dry_run:
             check_costs({config.kind_key: config for config in configs}.values())
-            list_states(configs, states(configs, options.out))
+            list_states(configs, run_states(configs, options.out))
             return 0
         reference = options.reference or REFERENCE_ENCODING
         return finish(do(configs, options, console), configs, options, console, reference)
@@ -176,7 +176,7 @@ def do(
     """
     if not plan:
         return {}
-    known = load(plan, options.out)
+    known = load_records(plan, options.out)
     todo = [c for c in plan if (r := known.get(c.key)) is None or (options.retry_failed and not r.ok)]
     failed = 0 if options.retry_failed else sum(not record.ok for record in known.values())
     say(console, what + summary(len(plan), len(todo), failed))
@@ -184,7 +184,7 @@ def do(
         say(console, text)
     if todo:
         start(todo, options, Display(todo, console, varied), plan, [known[c.key] for c in todo if c.key in known])
-        known |= load(todo, options.out)
+        known |= load_records(todo, options.out)
     return known
 
 
@@ -220,7 +220,7 @@ def start(
     kinds = {config.kind_key: config for config in todo}.values()
     here, elsewhere = options.executor == "sequential", options.executor == "commands"
     local = options.executor in LOCAL
-    with leaving_at_once(), no_search_for_garbage():  # this loads torch
+    with leaving_at_once(), paused_garbage_collection():  # this loads torch
         if not here and not elsewhere:
             warm_up()
         check_costs(kinds)
@@ -244,7 +244,7 @@ def start(
     resources = Resources(jobs or 0, groups, parse_settings(options.executor_option, "--executor-option"))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as on Ctrl-C
     try:
-        note_plan(plan, options.out)
+        write_plan(plan, options.out)
         with display:
             if not elsewhere:
                 prepare(todo, where, display, here)
@@ -376,10 +376,10 @@ def dry_run(plan: Plan, options: argparse.Namespace, console: Console) -> int:
     check_devices(plan.kinds, options)
     costs = check_costs(plan.kinds)
     selecting = plan.selecting()
-    known = load(selecting, options.out)
+    known = load_records(selecting, options.out)
     runs = [*selecting, *plan.testing(known)]
-    later = plan.later(known)
-    found = states(runs, options.out)
+    later = plan.undecided(known)
+    found = run_states(runs, options.out)
     again = ("to do", "failed") if options.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in again]
     failed = 0 if options.retry_failed else found.count("failed")

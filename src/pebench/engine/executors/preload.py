@@ -5,7 +5,7 @@ import importlib
 import os
 import threading
 
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 
 
 def _watch(parent: int, imported: threading.Event) -> None:
@@ -18,7 +18,7 @@ def _watch(parent: int, imported: threading.Event) -> None:
 _imported = threading.Event()
 _watcher = threading.Thread(target=_watch, args=(os.getppid(), _imported), daemon=True)
 _watcher.start()
-with contextlib.suppress(Exception), no_search_for_garbage():  # whatever is wrong, the run itself will say
+with contextlib.suppress(Exception), paused_garbage_collection():  # whatever is wrong, the run itself will say
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
     import pebench.data.text
