@@ -17,13 +17,13 @@ import torch
 
 import pebench
 from pebench.cli import main
-from pebench.cli.run import check_reach
 from pebench.config import Options
 from pebench.encodings import plugins, registry
 from pebench.encodings.base import EncodingError, EncodingSpec, PositionalEncoding
 from pebench.encodings.cards import card_of, read_card
 from pebench.encodings.checks import Checked
 from pebench.encodings.registry import encoding_card, encoding_cards, load_encoding, normal_options, register
+from pebench.engine.execution import check_reach
 from pebench.engine.executors.worker import work
 from pebench.errors import UserError
 from pebench.models import transformer

@@ -44,18 +44,6 @@ class ConcatWideEncoding(ConcatEncoding):
     """
 
     cite = ("vaswani2017attention",)
-    mark = 10
-    mark = 10
-    mark = 10
-    mark = 10
-    paper = ()
-    paper_size = 0
-    paper = ()
-    paper_size = 0
-    paper = ()
-    paper_size = 0
-    paper = ()
-    paper_size = 0
 
     def __init__(
         self,
