@@ -18,9 +18,8 @@ from rich.console import Console
 from pebench.cli import main
 from pebench.cli.parser import parser
 from pebench.cli.run import make_plan
-from pebench.config import SELECTION_SEED, RunConfig
+from pebench.config import SELECTION_SEED, RunConfig, override
 from pebench.errors import UserError
-from pebench.overrides import override
 from pebench.results.page import Page
 from pebench.results.provenance import command
 from pebench.results.tables import build_tables

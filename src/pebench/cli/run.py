@@ -16,14 +16,13 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from pebench.cli.interrupts import leaving_at_once
-from pebench.config import REFERENCE_ENCODING, TIERS, Options, RunConfig
+from pebench.config import REFERENCE_ENCODING, TIERS, Options, RunConfig, parse_settings
 from pebench.encodings import registry
 from pebench.engine.executors import Resources, find_executor
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.progress import Display
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted, duration_text, si_text
-from pebench.overrides import parse_settings
 from pebench.results.provenance import changed_plugins
 from pebench.runs.collector import no_search_for_garbage
 from pebench.runs.costs import Cost, check_costs

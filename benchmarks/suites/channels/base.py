@@ -1,6 +1,8 @@
 """Sinusoids with the base of text and with one for small grids, added and concatenated, on images."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="base",
@@ -16,8 +18,8 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
@@ -36,8 +38,7 @@ SUITE = Suite(
         "`confirm`, 0.5 points, one time of eight after correction for three contrasts: not clear is no evidence "
         "against one. The difference of concat to add with the base of 100 is reported beside that with 10,000; "
         "whether the two differ is not decided. What `core`, `confirm`, `loudness` and `louder` found of add and "
-        "concat was known when this was declared. Where a row's best rate is at the edge of its grid, the grid goes "
-        "on for all rows."
+        f"concat was known when this was declared. {EDGE_OF_GRID}"
     ),
     remarks=("Until 2026-11-24 these rows were declared in `split`, on WikiText-2 too; none had run.",),
 )  # fmt: skip

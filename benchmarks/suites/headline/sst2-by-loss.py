@@ -1,6 +1,7 @@
 """The SST-2 part of `core` as it was first run: 2,000 steps, the lowest validation loss choosing the weights."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CORE_RATES
 
 SUITE = Suite(
     name="sst2-by-loss",
@@ -9,8 +10,8 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     settings={"train.max_steps": 2000, "train.evaluations": 4, "train.monitor": "loss"},
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CORE_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-21 21:53",
     cost="70 runs, about half an hour on 2 cores that did other work too, two at a time",
     expect="Nothing separates, and add, concat and learned are equivalent.",

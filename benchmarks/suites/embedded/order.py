@@ -1,6 +1,7 @@
 """The encodings that `encodings` leaves short of 95 % on text-order, and add, with four times the steps."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN
 
 SUITE = Suite(
     name="order",
@@ -13,7 +14,7 @@ SUITE = Suite(
     vary={"train.max_steps": [1200, 4800]},
     seeds=3,
     tier="quick",
-    margin={"accuracy": 0.005},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-22 19:50",
     cost=(
         "78 runs, about 25 minutes on 2 cores, two at a time (estimated); 39 of them are those of `encodings`: "

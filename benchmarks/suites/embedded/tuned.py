@@ -1,6 +1,6 @@
 """The embedded tasks with a tuned learning rate and ten seeds: minutes, and no download."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
 
 SUITE = Suite(
     name="tuned",

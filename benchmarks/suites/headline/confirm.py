@@ -1,6 +1,8 @@
 """The claims of core that lie nearest to chance, on seeds that nothing has seen."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CORE_RATES
+from pebench.benchmarks.rules import LOUDER_FOUND, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="confirm",
@@ -9,9 +11,9 @@ SUITE = Suite(
     encodings=["add", "concat", "rope"],
     seeds=range(8, 20),
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
+    select={"train.learning_rate": CORE_RATES},
     selection_seeds={"text-imdb": 3},
-    margin={"accuracy": 0.005},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-23 02:58",
     shared_machine=True,
     cost=(
@@ -31,9 +33,6 @@ SUITE = Suite(
     ),
     remarks=(
         "The rule gives core's p of rope on CIFAR-10 as 0.011; it is 0.013. A slip, which changes nothing.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), all of this being known. `louder` has found with twenty seeds that with an "
-        "input as loud as add's concat is not behind it there (+0.36 ± 0.41 points), and rope is (-1.09 ± 0.36).",
+        f"{LOUDNESS_FOUND}, all of this being known. {LOUDER_FOUND}",
     ),
 )

@@ -1,6 +1,6 @@
 """The headline comparison as it was first made: one learning rate for all, three seeds, protocol 0.1."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
 
 SUITE = Suite(
     name="untuned",

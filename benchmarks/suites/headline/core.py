@@ -1,6 +1,8 @@
 """The headline comparison: five encodings on four real data sets, CPU-sized, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CORE_RATES, MARGIN
+from pebench.benchmarks.rules import LOUDER_FOUND, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="core",
@@ -8,9 +10,9 @@ SUITE = Suite(
     tasks=["vit-cifar10", "text-sst2", "text-imdb", "lm-wikitext2"],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
+    select={"train.learning_rate": CORE_RATES},
     selection_seeds={"text-imdb": 3},
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-21 21:53",
     cost="340 runs, about 10 hours on 2 cores that did other work too, two at a time",
     expect=(
@@ -33,10 +35,7 @@ SUITE = Suite(
         "runs at 4e-3 are left out.",
         "Twelve fresh seeds (`confirm`) confirm that on CIFAR-10 rope is below add, not that concat is; and that on "
         "IMDB concat is equivalent to add, not that rope is above it.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), all of this being known. `louder` has found with twenty seeds that with an "
-        "input as loud as add's concat is not behind it there (+0.36 ± 0.41 points), and rope is (-1.09 ± 0.36).",
+        f"{LOUDNESS_FOUND}, all of this being known. {LOUDER_FOUND}",
         "`scale-learned` has found since that on CIFAR-10 the learned table starts too loud here: from 0.03 of the "
         "content's loudness it is 1.22 ± 0.79 points below add, not 4.84.",
     ),

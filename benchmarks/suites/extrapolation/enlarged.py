@@ -1,6 +1,7 @@
 """Images larger than those trained on, with positions beyond the trained grid or interpolated within it."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN
 
 SUITE = Suite(
     name="enlarged",
@@ -13,7 +14,7 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     select={"train.learning_rate": [2e-3]},
-    margin={"accuracy": 0.005},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 00:16",
     shared_machine=True,
     cost=(

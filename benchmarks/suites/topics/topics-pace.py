@@ -1,6 +1,8 @@
-"""Whether a learned table loses on topics, where order hardly matters, by being trained faster than the rest."""
+"""A learned table on topics, where order hardly matters, trained at the pace of other weights."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, NEWSGROUPS_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 AT_PACE = ("learned", {"ratio": 0.03, "pace": 1.0})
 
@@ -16,8 +18,8 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     settings={"model.num_layers": 2},
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": NEWSGROUPS_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 11:55",
     shared_machine=True,
     cost=(
@@ -30,7 +32,6 @@ SUITE = Suite(
         "first contrast is clear, or else is no part of it that eight seeds see: they see two points half of the time, "
         "by the spread of what is known. A table that is quiet and slow hardly moves in a thousand steps, and is then "
         "nearly no encoding at all, so that being level with that is no finding on tables. All of `topics-quiet` was "
-        "known when this was declared. Where a row's best rate is at the edge of its grid, the grid goes on for all "
-        "rows."
+        f"known when this was declared. {EDGE_OF_GRID}"
     ),
 )

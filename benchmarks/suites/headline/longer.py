@@ -1,6 +1,8 @@
 """Images for four times as long as in core: does what two epochs show stand?"""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="longer",
@@ -9,8 +11,8 @@ SUITE = Suite(
     seeds=5,
     tier="core",
     settings={"train.max_steps": 6000},
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-23 02:58",
     shared_machine=True,
     cost="45 runs, about 5 hours on 2 cores, two at a time (estimated)",
@@ -23,15 +25,12 @@ SUITE = Suite(
         "is four points or more and the interval of rope minus add lies above -0.5 points. That rope is not separable "
         "from add would not do: five seeds may miss a difference. Five seeds hardly see a difference of the size that "
         "concat has to add over the twenty of `core` and `confirm`, so that it is not decided here. How loud the "
-        "learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. Where a "
-        "row's best rate is at the edge of its grid, the grid goes on for all rows."
+        "learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. "
+        f"{EDGE_OF_GRID}"
     ),
     remarks=(
-        "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
-        "points; that of all twenty is 0.90. The rule's words on it came then, before any run.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run of this. So that rope is behind add after eight epochs, if it "
-        "is, may be one of loudness as well.",
+        f"{CONFIRM_WIDENED_SPREAD} The rule's words on it came then, before any run.",
+        f"{LOUDNESS_FOUND}, before any run of this. So that rope is behind add after eight epochs, if it is, may be "
+        "one of loudness as well.",
     ),
 )

@@ -1,6 +1,6 @@
 """Three modalities, five encodings, no download: the suite that a newcomer runs first."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
 
 SUITE = Suite(
     name="quickstart",

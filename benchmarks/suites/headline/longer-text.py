@@ -1,6 +1,8 @@
 """A language model for four times as long as in core: does what less than one epoch shows stand?"""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="longer-text",
@@ -12,7 +14,7 @@ SUITE = Suite(
     tier="core",
     settings={"train.max_steps": 6000},
     select={"train.learning_rate": [2e-3, 4e-3, 8e-3]},
-    margin={"bits_per_byte": 0.005},
+    margin=BITS_MARGIN,
     declared="2026-11-23 06:46",
     shared_machine=True,
     cost="24 runs, about 5 hours on 2 cores, two at a time (estimated)",
@@ -25,7 +27,6 @@ SUITE = Suite(
         "sign after 3.7; where it is not, `core`'s finding is one of what is learned first, and the results say so. A "
         "difference of `core`'s size is seen by five seeds for certain, and one of a tenth of it two times of five. "
         "How the gaps change between the two budgets is told beside it, without a test, since the rates are chosen "
-        "anew. What `core` found was known when this was declared. Where a row's best rate is at the edge of its "
-        "grid, the grid goes on for all rows."
+        f"anew. What `core` found was known when this was declared. {EDGE_OF_GRID}"
     ),
 )

@@ -1,6 +1,7 @@
 """The headline comparison of a language model at the size of the literature, on a GPU."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_RATES
 
 SUITE = Suite(
     name="full",
@@ -10,8 +11,8 @@ SUITE = Suite(
     seeds=5,
     tier="full",
     settings={"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"},
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": FULL_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-26 06:23",
     shared_machine=True,
     cost="45 runs, 8 minutes on one H100, 15 at a time",

@@ -1,6 +1,8 @@
-"""Whether a learned table loses on topics, where order hardly matters, because it starts as loud as the content."""
+"""A learned table on topics, where order hardly matters, with a quiet start."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, NEWSGROUPS_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="topics-quiet",
@@ -11,8 +13,8 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     settings={"model.num_layers": 2},
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": NEWSGROUPS_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 11:25",
     shared_machine=True,
     cost=(
@@ -24,7 +26,6 @@ SUITE = Suite(
         "`topics` finds the learned table behind addition by more than two points with two layers, which its gate does "
         "not allow: it is a mistake, or an effect of scale, as the table starts as loud as the content and is trained "
         "fast. It is one of scale if the first contrast is clear and the quiet table is less than two points behind "
-        "addition. All of `topics` but its last five runs was known when this was declared. Where a row's best rate is "
-        "at the edge of its grid, the grid goes on for all rows."
+        f"addition. All of `topics` but its last five runs was known when this was declared. {EDGE_OF_GRID}"
     ),
 )

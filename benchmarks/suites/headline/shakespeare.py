@@ -1,6 +1,6 @@
 """Characters of Shakespeare at the sizes and budget of nanoGPT's smallest recipe, which has a published loss."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
 
 SUITE = Suite(
     name="shakespeare",

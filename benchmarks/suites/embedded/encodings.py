@@ -1,4 +1,4 @@
-"""Every encoding, for a short while."""
+"""Every encoding, trained for minutes."""
 
 from pebench import Suite
 
