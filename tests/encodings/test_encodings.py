@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
-from pebench.conformance.bench import DIFFERENT, gap, noise
-from pebench.conformance.properties import layers_told
+from pebench.conformance.bench import noise
+from pebench.conformance.comparisons import DIFFERENT, gap
+from pebench.conformance.properties.order import order_effect_by_layer
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
 from pebench.encodings.base import grid_positions, offsets
 from pebench.encodings.registry import encoding_cards, load_encoding
@@ -190,7 +191,7 @@ def test_every_layer_is_told(name: str):
     for setting in SETTINGS:
         if not Subject(name).serves(setting):
             continue
-        for layer, found in enumerate(layers_told(bench(name, setting))):
+        for layer, found in enumerate(order_effect_by_layer(bench(name, setting))):
             assert found > DIFFERENT, f"layer {layer}, {setting.name}"
 
 

@@ -19,8 +19,8 @@ from pebench.cli import main
 from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan
 from pebench.config import SELECTION_SEED, RunConfig
+from pebench.config.overrides import override
 from pebench.errors import UserError
-from pebench.overrides import override
 from pebench.results.page import Page
 from pebench.results.provenance import command
 from pebench.results.tables import build_tables

@@ -113,7 +113,7 @@ def test_an_installed_package_is_the_same_code_as_a_checkout_of_it(
             return environment.code.__wrapped__()
 
     checkout = code_of(modules := {"environment.py": "1", "data/text.py": "2"})
-    assert code_of(modules | {"benchmarks/suites/overview/core.py": "3"}) == checkout  # where a wheel has its suites
+    assert code_of(modules | {"benchmarks/suites/headline/core.py": "3"}) == checkout  # where a wheel has its suites
     assert len({checkout, code_of(modules | {"data/text.py": "3"}), code_of(modules | {"data/new.py": ""})}) == 3
     ask = "from pebench.training import environment; print(environment.code())"
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, TIERS
+from pebench.config.overrides import parse_settings
 from pebench.engine.execution import RunOptions
 from pebench.engine.run import UNDECLARED, FixedPlan
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import parse_settings
 from pebench.runs.plan import Plan
 from pebench.runs.records import read_config
 from pebench.runs.suite import Suite, load_suite

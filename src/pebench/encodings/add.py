@@ -48,10 +48,6 @@ class AddEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
-    aliases = ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla")
-    mark = 0
-    paper = ()
-    paper_size = 0
 
     def __init__(
         self,

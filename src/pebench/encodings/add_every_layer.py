@@ -44,9 +44,6 @@ class AddEveryLayerEncoding(TableEncoding):
     """
 
     cite = ("dehghani2019universal",)
-    mark = 46
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)

@@ -54,8 +54,5 @@ class AddQkEncoding(ConcatQkEncoding):
     """
 
     cite = ("carion2020detr", "press2021shortformer")
-    mark = 47
     size = "2 * num_layers * d_model * d_model"
     joined = staticmethod(together)
-    paper = ()
-    paper_size = 4096  # 2 layers x 2 matrices of 32 x 32

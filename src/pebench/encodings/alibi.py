@@ -39,12 +39,9 @@ class AlibiEncoding(PositionalEncoding):
     """
 
     cite = ("press2022train", "fuller2023croma")
-    mark = 6
     relative = True
     isotropic = True
     mirror_blind = True
-    paper = ("relative", "isotropic", "mirror_blind")
-    paper_size = 0
 
     def prepare(self, positions: Tensor) -> Tensor:
         """The bias between all pairs of `positions`: (H, L, L)."""

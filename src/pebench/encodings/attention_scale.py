@@ -43,8 +43,6 @@ class AttentionScaleEncoding(Wrapper):
     """
 
     cite = ("vaswani2017attention",)
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", factor: float = 1.4142) -> None:
         super().__init__(spec, of)

@@ -38,12 +38,8 @@ class AxialLearnedEncoding(PositionalEncoding):
     """
 
     cite = ("ho2019axial", "dehghani2023patch")
-    aliases = ("axial", "factorized", "learnedaxial")
-    mark = 7
     beyond = "refuses"
     size = "sum(extent) * d_model"
-    paper = ("refuses",)
-    paper_size = 256  # 8 rows of 32
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)

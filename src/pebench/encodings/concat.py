@@ -48,10 +48,6 @@ class ConcatEncoding(TableEncoding):
     """
 
     cite = ("vaswani2017attention",)
-    aliases = ("concatenate", "concatenated", "concatenation")
-    mark = 1
-    paper = ()
-    paper_size = 0
 
     def __init__(
         self,

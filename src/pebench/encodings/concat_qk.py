@@ -53,11 +53,8 @@ class ConcatQkEncoding(TableEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("ke2021rethinking",)
-    mark = 9
     size = "2 * num_layers * d_model * d_model"
     joined = staticmethod(beside)
-    paper = ()
-    paper_size = 4096  # 2 layers x 2 matrices of 32 x 32
 
     def __init__(
         self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, table: str = "sinusoid"

@@ -44,9 +44,6 @@ class ConcatWideEncoding(ConcatEncoding):
     """
 
     cite = ("vaswani2017attention",)
-    mark = 10
-    paper = ()
-    paper_size = 0
 
     def __init__(
         self,

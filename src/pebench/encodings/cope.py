@@ -41,14 +41,11 @@ class CopeEncoding(PositionalEncoding):
     """
 
     cite = ("golovneva2024contextual",)
-    mark = 11
     axes = (1,)
     causal_only = True
     contextual = True
     relative = True
     size = "num_layers * 64 * head_dim"
-    paper = ("contextual", "relative", "causal_only", "text")
-    paper_size = 1024  # 2 layers x 64 vectors of 8
 
     def __init__(self, spec: EncodingSpec, *, most: int = 64) -> None:
         super().__init__(spec)

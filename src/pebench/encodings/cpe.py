@@ -40,12 +40,8 @@ class CpeEncoding(PositionalEncoding):
     """
 
     cite = ("chu2023conditional",)
-    aliases = ("cpvt", "peg")
-    mark = 12
     relative = True
     size = "(3 ** num_axes + 1) * d_model"
-    paper = ("relative",)
-    paper_size = 128  # a kernel of 3 and a shift, for each of 32 channels
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

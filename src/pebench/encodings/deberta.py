@@ -47,12 +47,9 @@ class DebertaEncoding(PositionalEncoding):
     """
 
     cite = ("he2021deberta",)
-    mark = 13
     axes = (1,)
     relative = True
     size = "2 * max_len * d_model + 2 * num_layers * d_model * d_model"
-    paper = ("relative", "text")
-    paper_size = 4608  # 16 vectors of 32, and 2 layers x 2 matrices of 32 x 32
 
     def __init__(self, spec: EncodingSpec, *, clip: int | None = None) -> None:
         super().__init__(spec)

@@ -45,15 +45,12 @@ class DynamicBiasEncoding(PositionalEncoding):
     """
 
     cite = ("wang2022crossformer",)
-    mark = 14
     relative = True
     idle = ("network.6.bias",)
     size = (
         "(num_axes + 1) * (d_model // 4) + 4 * (d_model // 4) + (d_model // 4 + 1) * (d_model // 4)"
         " + (d_model // 4 + 1) * num_heads"
     )
-    paper = ("relative",)
-    paper_size = 156  # three linear layers, 1 to 8 to 8 to 4, and two norms of 8
 
     def __init__(self, spec: EncodingSpec, *, log_distance: bool = False) -> None:
         super().__init__(spec)

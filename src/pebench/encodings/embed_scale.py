@@ -43,8 +43,6 @@ class EmbedScaleEncoding(Wrapper):
     """
 
     cite = ("vaswani2017attention",)
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", factor: float = 1.4142) -> None:
         super().__init__(spec, of)

@@ -49,11 +49,8 @@ class FireEncoding(PositionalEncoding):
     """
 
     cite = ("li2024functional",)
-    mark = 15
     idle = ("second.bias",)
     size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
-    paper = ()
-    paper_size = 198  # as the paper counts for four heads
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
         super().__init__(spec)

@@ -43,15 +43,11 @@ class FoxEncoding(PositionalEncoding):
     """
 
     cite = ("lin2025forgetting",)
-    aliases = ("forgetting", "forgettingtransformer")
-    mark = 16
     axes = (1,)
     causal_only = True
     contextual = True
     relative = True
     size = "num_layers * num_heads * (d_model + 1)"
-    paper = ("contextual", "relative", "causal_only", "text")
-    paper_size = 264  # 2 layers x 4 heads x (32 weights and a shift)
 
     def __init__(self, spec: EncodingSpec, *, b: float = 0.0) -> None:
         super().__init__(spec)

@@ -44,10 +44,7 @@ class GatedAddEncoding(TableEncoding):
     """
 
     cite = ("hallam2026fusion",)
-    mark = 17
     size = "1"
-    paper = ()
-    paper_size = 1
 
     def __init__(
         self,

@@ -40,9 +40,6 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("chen2024hope",)
-    mark = 18
-    paper = ("relative",)
-    paper_size = 0
 
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Those of ``rope``, the slow ones 0; the fastest stays, lest a short axis tell nothing."""

@@ -43,10 +43,6 @@ class InterpolatedEncoding(Wrapper):
     """
 
     cite = ("chen2023extending",)
-    aliases = ("linearscaling", "positioninterpolation")
-    mark = 19
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope") -> None:
         super().__init__(spec, of)

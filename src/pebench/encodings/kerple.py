@@ -40,14 +40,10 @@ class KerpleLogEncoding(PositionalEncoding):
     """
 
     cite = ("chi2022kerple",)
-    aliases = ("kerple",)
-    mark = 20
     relative = True
     isotropic = True
     mirror_blind = True
     size = "2 * num_heads * num_layers"
-    paper = ("relative", "isotropic", "mirror_blind")
-    paper_size = 16  # two numbers for each of 2 layers x 4 heads
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

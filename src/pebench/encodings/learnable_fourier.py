@@ -52,11 +52,7 @@ class LearnableFourierEncoding(PositionalEncoding):
     """
 
     cite = ("li2021learnable",)
-    aliases = ("fourier", "fourierfeatures")
-    mark = 21
     size = "d_model // 2 * num_axes + 32 * d_model + 32 + 32 * d_model + d_model"
-    paper = ()
-    paper_size = 2128  # 16 frequencies, and layers from 32 to 32 and on to 32
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, gamma: float = 10.0, ratio: float = 1.0) -> None:
         super().__init__(spec)

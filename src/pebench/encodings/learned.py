@@ -49,12 +49,8 @@ class LearnedEncoding(PositionalEncoding):
     """
 
     cite = ("gehring2017convolutional", "dosovitskiy2021image")
-    aliases = ("ape", "learnable", "learnedabsolute")
-    mark = 2
     beyond = "refuses"
     size = "max_len * d_model"
-    paper = ("refuses",)
-    paper_size = 256  # 8 rows of 32
 
     def __init__(
         self,

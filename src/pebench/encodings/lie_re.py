@@ -48,10 +48,7 @@ class LieRotaryEncoding(PositionalEncoding):
     """
 
     cite = ("ostmeier2025liere",)
-    mark = 22
     size = "num_axes * head_dim * (max(n for n in range(2, min(8, head_dim) + 1) if head_dim % n == 0) - 1) // 2"
-    paper = ("relative",)
-    paper_size = 28  # a skew matrix of 8 x 8
 
     def __init__(self, spec: EncodingSpec, *, block: int | None = None) -> None:
         super().__init__(spec)

@@ -46,12 +46,8 @@ class LogCpbEncoding(PositionalEncoding):
     """
 
     cite = ("liu2022swin",)
-    aliases = ("continuouspositionbias", "cpb", "swinv2")
-    mark = 23
     relative = True
     size = "num_layers * 512 * (num_axes + 1 + num_heads)"
-    paper = ("relative",)
-    paper_size = 6144  # 2 layers x (512 weights, 512 shifts, 512 x 4 weights)
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 512) -> None:
         super().__init__(spec)

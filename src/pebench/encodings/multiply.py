@@ -36,9 +36,6 @@ class MultiplyEncoding(TableEncoding):
     """
 
     cite = ("pebench",)
-    mark = 24
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)

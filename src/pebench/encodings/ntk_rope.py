@@ -44,10 +44,6 @@ class NtkRotaryEncoding(RotaryEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("bloc972023ntk", "peng2024yarn")
-    aliases = ("dynamicntk", "ntk", "ntkaware")
-    mark = 25
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, factor: float | None = None) -> None:
         super().__init__(spec, theta=theta)

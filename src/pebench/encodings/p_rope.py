@@ -35,9 +35,6 @@ class TruncatedRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("barbero2025round",)
-    mark = 26
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, p: float = 0.75) -> None:
         super().__init__(spec, theta=theta)

@@ -40,9 +40,6 @@ class PartialRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("black2022gptneox",)
-    mark = 27
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
         super().__init__(spec, theta=theta)

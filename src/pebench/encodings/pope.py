@@ -47,12 +47,9 @@ class PolarEncoding(PositionalEncoding):
     """
 
     cite = ("gopalakrishnan2025decoupling",)
-    mark = 28
     axes = (1,)
     relative = True
     size = "num_heads * head_dim"
-    paper = ("relative", "text")
-    paper_size = 32  # 4 heads x 8 channels
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10000.0) -> None:
         super().__init__(spec)

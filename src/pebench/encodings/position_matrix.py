@@ -37,11 +37,8 @@ class PositionMatrixEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
-    mark = 29
     beyond = "refuses"
     size = "2 * 4 * max_len * d_model"
-    paper = ("refuses",)
-    paper_size = 2048  # 8 positions x two factors of 4 x 32
 
     def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
         super().__init__(spec)

@@ -40,10 +40,7 @@ class AddProjEncoding(TableEncoding):
     """
 
     cite = ("hallam2026fusion",)
-    mark = 5
     size = "d_model * d_model"
-    paper = ()
-    paper_size = 1024  # 32 x 32
 
     def __init__(
         self,
@@ -106,10 +103,7 @@ class ConcatProjEncoding(AddProjEncoding):
     """
 
     cite = ("hallam2026fusion",)
-    mark = 8
     size = "2 * d_model * d_model"
-    paper = ()
-    paper_size = 2048  # 2 matrices of 32 x 32
 
     def __init__(
         self,

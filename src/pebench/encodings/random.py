@@ -37,11 +37,8 @@ class RandomEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
-    mark = 30
     beyond = "refuses"
     table: Tensor
-    paper = ("refuses",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, table_seed: int = 0, ratio: float = 1.0) -> None:
         super().__init__(spec)

@@ -46,9 +46,6 @@ class RandomizedEncoding(RandomWrapper):
     """
 
     cite = ("ruoss2023randomized",)
-    mark = 31
-    paper = ("refuses",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4) -> None:
         if times < 1:

@@ -37,9 +37,6 @@ class RasterEncoding(Wrapper):
     """
 
     cite = ("dosovitskiy2021image",)
-    mark = 32
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add") -> None:
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))

@@ -46,11 +46,7 @@ class RotaryEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("su2024roformer", "heo2024rotary")
-    aliases = ("axialrope", "roformer", "rope2d", "rotary", "rotation")
-    mark = 4
     relative = True
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
         super().__init__(spec)

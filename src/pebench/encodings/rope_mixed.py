@@ -43,12 +43,9 @@ class RopeMixedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
-    mark = 33
     axes = (2,)
     relative = True
     size = "num_layers * num_heads * head_dim"
-    paper = ("relative", "images")
-    paper_size = 64  # 2 layers x 4 heads x 4 frequencies of two axes
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10.0) -> None:
         super().__init__(spec)

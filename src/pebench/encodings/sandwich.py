@@ -38,13 +38,10 @@ class SandwichEncoding(PositionalEncoding):
     """
 
     cite = ("chi2023dissecting",)
-    mark = 34
     axes = (1,)
     relative = True
     isotropic = True
     mirror_blind = True
-    paper = ("relative", "isotropic", "mirror_blind", "text")
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, d: int = 128, base: float = 10000.0) -> None:
         super().__init__(spec)

@@ -47,12 +47,8 @@ class ShawEncoding(PositionalEncoding):
     """
 
     cite = ("shaw2018self",)
-    aliases = ("relative", "rpr")
-    mark = 35
     relative = True
     size = "num_layers * num_axes * (2 * 16 + 1) * head_dim"
-    paper = ("relative",)
-    paper_size = 528  # 2 layers x 33 offsets x 8 channels
 
     def __init__(self, spec: EncodingSpec, *, clip: int = 16) -> None:
         super().__init__(spec)

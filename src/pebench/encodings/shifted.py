@@ -40,9 +40,6 @@ class ShiftedEncoding(RandomWrapper):
     """
 
     cite = ("kiyono2021shape",)
-    mark = 36
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", most: int | None = None) -> None:
         if most is not None and most < 0:

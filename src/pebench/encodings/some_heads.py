@@ -39,9 +39,6 @@ class SomeHeadsEncoding(Wrapper):
     """
 
     cite = ("pebench",)
-    mark = 37
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", heads: int | None = None) -> None:
         super().__init__(spec, of)

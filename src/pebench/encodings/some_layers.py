@@ -43,10 +43,6 @@ class SomeLayersEncoding(Wrapper):
     """
 
     cite = ("yang2025rope",)
-    aliases = ("irope", "rnope")
-    mark = 38
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 4, but: bool = True) -> None:
         chosen = [n for n in range(spec.num_layers) if every > 0 and ((n + 1) % every == 0) != but]

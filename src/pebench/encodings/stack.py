@@ -43,10 +43,7 @@ class StackedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
-    mark = 39
     wraps = True
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
         super().__init__(spec)

@@ -40,13 +40,9 @@ class SwinBiasEncoding(PositionalEncoding):
     """
 
     cite = ("liu2021swin",)
-    aliases = ("relativepositionbias", "rpb", "swin")
-    mark = 40
     relative = True
     beyond = "refuses"
     size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"
-    paper = ("relative", "refuses")
-    paper_size = 120  # 2 layers x 15 offsets x 4 heads
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

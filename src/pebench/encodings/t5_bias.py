@@ -44,12 +44,8 @@ class T5BiasEncoding(PositionalEncoding):
     """
 
     cite = ("raffel2020exploring",)
-    aliases = ("relativebias", "t5")
-    mark = 41
     relative = True
     size = "32 * num_heads * num_axes"
-    paper = ("relative",)
-    paper_size = 128  # 32 buckets x 4 heads
 
     def __init__(self, spec: EncodingSpec, *, num_buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__(spec)

@@ -46,13 +46,9 @@ class TransformerXlEncoding(PositionalEncoding):
     """
 
     cite = ("dai2019transformerxl",)
-    aliases = ("txl",)
-    mark = 42
     axes = (1,)
     relative = True
     size = "num_layers * (d_model * d_model + 2 * d_model)"
-    paper = ("relative", "text")
-    paper_size = 2176  # 2 layers x (a matrix of 32 x 32, u and v of 32)
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)

@@ -46,11 +46,8 @@ class TupeEncoding(PositionalEncoding):
     """
 
     cite = ("ke2021rethinking",)
-    mark = 43
     beyond = "refuses"
     size = "max_len * d_model + 2 * d_model * d_model"
-    paper = ("refuses",)
-    paper_size = 2304  # 8 vectors of 32, and two matrices of 32 x 32
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

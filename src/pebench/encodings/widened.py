@@ -40,8 +40,6 @@ class WidenedEncoding(Wrapper):
     """
 
     cite = ("pebench",)
-    paper = ()
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", channels: int | None = None) -> None:
         step = math.lcm(2 * spec.num_axes, spec.num_heads)

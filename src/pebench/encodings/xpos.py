@@ -50,11 +50,8 @@ class XposEncoding(RotaryEncoding):
     """
 
     cite = ("sun2023length",)
-    mark = 44
     axes = (1,)
     causal_only = True
-    paper = ("relative", "causal_only", "text")
-    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, scale_base: float = 512.0) -> None:
         super().__init__(spec, theta=theta)

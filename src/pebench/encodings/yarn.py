@@ -50,9 +50,6 @@ class YarnEncoding(NtkRotaryEncoding):
     """
 
     cite = ("peng2024yarn",)
-    mark = 45
-    paper = ("relative",)
-    paper_size = 0
 
     def __init__(
         self,

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig, assignments, literal, sort_key
 from pebench.encodings import registry
 from pebench.encodings.plugins import SHORT, origin_text
 from pebench.formatting import counted, seeds_text
-from pebench.overrides import assignments, literal, sort_key
 from pebench.results.tables import Table
 from pebench.runs.records import Record
 

@@ -15,11 +15,19 @@ from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed
+from pebench.config import (
+    CORE_ENCODINGS,
+    REFERENCE_ENCODING,
+    REGIMES,
+    SELECTION_SEED,
+    RunConfig,
+    check_seed,
+    override,
+    python_value,
+)
 from pebench.encodings.plugins import add_paths
 from pebench.encodings.registry import encoding_card, read_encoding
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import override, python_value
 from pebench.runs.costs import matched
 from pebench.tasks import TASKS, configure, find_task
 

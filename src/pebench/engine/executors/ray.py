@@ -11,14 +11,13 @@ from typing import Any
 
 import ray
 
-from pebench.config import Options, RunConfig
+from pebench.config import Options, RunConfig, typed
 from pebench.engine.executors import Resources
 from pebench.engine.executors.server import data_environment
 from pebench.engine.executors.watching import WATCH_S, Backlog, with_threads
 from pebench.engine.executors.worker import logged, work
 from pebench.engine.observer import Observer
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import typed
 
 SETTINGS = ("address", "num_cpus", "num_gpus")
 """Names of settings: the cluster's address, as `ray.init` takes it, and what a run gets."""
