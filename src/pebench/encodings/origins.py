@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pebench.encodings.cards import find_source
+from pebench.encodings.sources import find_source
 
 SHORT = 12
 """Digits of a source's SHA-256 that are shown."""

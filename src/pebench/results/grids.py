@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pebench.config import assignments
 from pebench.formatting import natural, si_text
-from pebench.overrides import assignments
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.page import Equivalence, Page, Series
 from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Estimate, estimate, verdict

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING, RunConfig
+from pebench.config import REFERENCE_ENCODING, RunConfig, assignments, sort_key
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted, natural
-from pebench.overrides import assignments, sort_key
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.missing import Absence, absence_counts, absence_lines, where
 from pebench.results.stats import (

@@ -9,10 +9,9 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig
+from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, RunConfig, dotted_settings, sort_key
 from pebench.errors import UserError
 from pebench.formatting import natural
-from pebench.overrides import sort_key
 from pebench.results.stats import (
     ALPHA,
     Difference,
@@ -139,8 +138,8 @@ class Row:
 def unlike(config: RunConfig, budgets: Mapping[str, Budget]) -> dict[str, Any]:
     """Settings of a run that are not those of its tier's budget, but for what may differ between rows."""
     budget = budgets.get(config.tier)
-    usual, free = _settings(budget) if budget else {}, _free(config)
-    settings = {name: value for name, value in _settings(config).items() if name not in free}
+    usual, free = dotted_settings(budget) if budget else {}, _free(config)
+    settings = {name: value for name, value in config.settings().items() if name not in free}
     return {name: value for name, value in settings.items() if value != usual.get(name)}
 
 
@@ -286,7 +285,7 @@ class Table:
     def told(self) -> dict[str, Any]:
         """Settings to name it by: those that are not the task's own, and those that tell it from tables beside it."""
         named = {*self.settings, *self.differing}
-        return {name: value for name, value in _settings(self.config).items() if name in named}
+        return {name: value for name, value in self.config.settings().items() if name in named}
 
     @property
     def settings_today(self) -> dict[str, Any]:
@@ -320,14 +319,8 @@ class Table:
     def has_settings_of(self, config: RunConfig) -> bool:
         """Whether a run's task, tier and settings are those that the rows have in common."""
         free = _free(self.config)
-        ours, other = ({n: v for n, v in _settings(c).items() if n not in free} for c in (self.config, config))
+        ours, other = ({n: v for n, v in c.settings().items() if n not in free} for c in (self.config, config))
         return (self.config.task, self.config.tier, ours) == (config.task, config.tier, other)
-
-
-def _settings(source: Any) -> dict[str, Any]:
-    """Dotted name to value of the model, data and training settings."""
-    parts = ("model", "data", "train")
-    return {f"{part}.{name}": value for part in parts for name, value in vars(getattr(source, part)).items()}
 
 
 def _free(config: RunConfig) -> tuple[str, ...]:
@@ -390,7 +383,7 @@ def _group(record: Record) -> tuple[Any, ...]:
     config = record.config
     tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
     free = _free(config)
-    settings = tuple((name, sort_key(value)) for name, value in sorted(_settings(config).items()) if name not in free)
+    settings = tuple((name, sort_key(value)) for name, value in sorted(config.settings().items()) if name not in free)
     rules = REGIMES.index(config.regime), config.selected
     return record.protocol, config.task, tier, config.tier, rules, settings
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 from pebench.encodings import plugins
 from pebench.encodings import registry as encodings
-from pebench.encodings.calls import read_call
+from pebench.encodings.options import split_options
 from pebench.encodings.origins import digest, source_of
 from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
@@ -96,7 +96,7 @@ def find_task(name: str) -> Task:
     if name in TASKS:
         return TASKS[name]
     if name not in _found:
-        _found[name] = _make(*read_call(name, "a task as in vit-digits or my_module:my_task(length=32)"))
+        _found[name] = _make(*split_options(name, "a task as in vit-digits or my_module:my_task(length=32)"))
     return _found[name]
 
 

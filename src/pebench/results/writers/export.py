@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson  # json would take as long as all the rest of it
 
-from pebench.config import RunConfig
+from pebench.config import SECTIONS, RunConfig
 from pebench.results.across import Interval, Summary
 from pebench.results.gates import gates
 from pebench.results.page import Contrast, Page, Series
@@ -202,7 +202,7 @@ def to_json(page: Page) -> str:
     """Everything on a page with raw numbers, every seed's value and the tables' origin."""
     tables = [
         _head(table)
-        | {part: _shared(table, part) for part in ("model", "data", "train")}
+        | {part: _shared(table, part) for part in SECTIONS}
         | {"rows": _values(page, table)}
         | {"contrasts": [_contrast(contrast) for contrast in page.contrasts(table)]}
         | {"pairs": _pairs(table)}
