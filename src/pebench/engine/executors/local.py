@@ -82,7 +82,7 @@ class _Running:
         connection: Receives steps and metrics from the process, and sends it the wish to stop.
         started: Time of the start, in seconds.
         gpu: GPUs of the run, ``"0,1"``; None on processors.
-        overdue: Whether it was ended for its time limit.
+        overdue: True once it was ended for its time limit.
     """
 
     config: RunConfig
