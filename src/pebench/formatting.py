@@ -16,17 +16,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
-def label_text(name: str, options: Mapping[str, Any]) -> str:
-    """Return an encoding as tables name it: its name, and its options in their given order.
-
-    Example:
-        >>> label_text("rope", {}), label_text("concat", {"d_p": 16})
-        ('rope', 'concat (d_p=16)')
-    """
-    text = ", ".join(f"{option}={value}" for option, value in options.items())
-    return f"{name} ({text})" if text else name
-
-
 def natural(label: str) -> list[tuple[float, str]]:
     """Return the key that sorts labels so that numbers in them stand in order.
 
@@ -83,3 +72,34 @@ def si_text(value: float | None) -> str | None:
     rounded = float(f"{value:.3g}")  # before the prefix is chosen: 999,999 is 1 M, not 1000 k
     power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))  # the logarithm of 1000 is just below 3
     return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()
+
+
+def format_options(options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return options as text, in their order.
+
+    Args:
+        options: Values by name.
+        literal: Write values as Python does, so that the text can be read again.
+
+    Example:
+        >>> format_options({"d_p": 16, "table": "learned"}), format_options({"table": "learned"}, literal=True)
+        ('d_p=16, table=learned', "table='learned'")
+    """
+    return ", ".join(f"{name}={value!r}" if literal else f"{name}={value}" for name, value in options.items())
+
+
+def format_encoding(name: str, options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return an encoding with its options, in their order.
+
+    Args:
+        name: The encoding's name.
+        options: Options that differ from their defaults.
+        literal: Write it as ``--pe`` takes it, and not as tables name it.
+
+    Example:
+        >>> format_encoding("concat", {"d_p": 16}), format_encoding("concat", {"d_p": 16}, literal=True)
+        ('concat (d_p=16)', 'concat(d_p=16)')
+    """
+    if not options:
+        return name
+    return f"{name}{'' if literal else ' '}({format_options(options, literal=literal)})"

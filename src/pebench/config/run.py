@@ -10,7 +10,7 @@ from typing import Any
 
 from pebench.config.protocol import MONITORS, PRECISIONS, PROTOCOL_VERSION, REGIMES, STAGES
 from pebench.errors import UserError, unknown_name
-from pebench.formatting import label_text
+from pebench.formatting import format_encoding
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class RunConfig:
     @functools.cached_property
     def label(self) -> str:
         """The encoding as tables name it: ``concat``, or ``concat (d_p=16)``."""
-        return label_text(self.encoding, dict(sorted(self.encoding_args.items())))
+        return format_encoding(self.encoding, dict(sorted(self.encoding_args.items())))
 
     def with_seed(self, seed: int) -> "RunConfig":
         """Return the same kind of run with another seed; quick, as a plan may have very many."""

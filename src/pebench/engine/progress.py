@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from pebench.config import RunConfig
 from pebench.engine.observer import Observer, Stage
-from pebench.formatting import duration_text
+from pebench.formatting import duration_text, format_encoding
 from pebench.runs.records import Record
 from pebench.tasks import metric_text
 
@@ -63,8 +63,7 @@ class Tally:
         values = dict(config.encoding_args) | config.values_of(self.varied)
         if config.stage == "select":
             values |= config.selected_values
-        options = ", ".join(f"{k}={v}" for k, v in values.items())
-        return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"
+        return f"{config.task} {format_encoding(config.encoding, values)} seed {config.seed}"
 
     def line(self, record: Record) -> str:
         """Return the line on a finished run: its number, name, outcome and duration, and the time left."""
