@@ -47,7 +47,7 @@ def results(table: Table, page: Page) -> Grid:
         "Encoding": [row.label for row in rows],
         headline(task): [_interval(row.estimate, task) for row in rows],
         "n": [f"{len(row.values)} ({len(row.failed)} failed)" if row.failed else str(len(row.values)) for row in rows],
-        f"Δ to {table.reference}{' (points)' * task.is_share}": [
+        f"Δ to {table.reference}{' (points)' * task.percent}": [
             _interval(row.difference, task, sign="+") for row in rows
         ],
         "Verdict": _verdicts(table, page),
@@ -182,7 +182,7 @@ def contrasts(table: Table, page: Page) -> Grid:
         return {}
     return {
         "Contrast": [f"{contrast.first} - {contrast.second}" for contrast in found],
-        f"Δ{' (points)' * task.is_share}": [_interval(contrast.difference, task, sign="+") for contrast in found],
+        f"Δ{' (points)' * task.percent}": [_interval(contrast.difference, task, sign="+") for contrast in found],
         "n": [str(contrast.difference.n) for contrast in found],
         "Verdict": [f"{contrast.verdict}{_within(contrast.equivalent, task)}" for contrast in found],
         "p": [p_text(contrast.p_adjusted) for contrast in found],
@@ -343,7 +343,7 @@ def _limits(value: Interval, digits: int) -> str:
 
 def headline(task: Task) -> str:
     """The headline metric with its direction."""
-    return f"{task.metric.replace('_', ' ')}{' %' * task.is_share} {_arrow(task)}"
+    return f"{task.metric.replace('_', ' ')}{' %' * task.percent} {_arrow(task)}"
 
 
 def _arrow(task: Task) -> str:
@@ -353,7 +353,7 @@ def _arrow(task: Task) -> str:
 
 def difference_unit(task: Task) -> str:
     """What differences of the headline metric are shown in."""
-    return "points" if task.is_share else task.metric.replace("_", " ")
+    return "points" if task.percent else task.metric.replace("_", " ")
 
 
 def margin_text(margin: float, task: Task) -> str:
