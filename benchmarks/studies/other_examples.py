@@ -32,10 +32,12 @@ from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.data.base import TensorDataModule
 from pebench.data.batches import IGNORE
 from pebench.models.base import Classifier, SequenceModule
+from pebench.results.contrasts import Equivalence
 from pebench.results.grids import differences, p_text
-from pebench.results.page import Equivalence, Page
-from pebench.results.stats import ALPHA, BETTER_OR_WORSE, Difference, holm, verdict
+from pebench.results.page import Page
+from pebench.results.stats import ALPHA, Difference, holm
 from pebench.results.tables import Row, Table
+from pebench.results.verdicts import BETTER_OR_WORSE, verdict
 from pebench.runs.records import read_records
 from pebench.runs.suite import load_suite
 from pebench.tasks import find_task
@@ -252,7 +254,8 @@ def comparisons(table: Table, found: Mapping[str, Outcome]) -> Iterator[Comparis
 
 def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[list[Any]]:
     """One for each comparison of a table, which are corrected together."""
-    compared, (labels, cells) = [*comparisons(table, found)], differences([table], page).values()
+    compared = [*comparisons(table, found)]
+    labels, cells = (column.texts for column in differences([table], page).values())
     over_seeds = dict(zip(labels, cells, strict=True))
     margin = page.suite.margin_of(table.task.name) if page.suite else None
     assert margin is not None
@@ -260,8 +263,8 @@ def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[li
     unit, digits = table.task.scale, table.task.digits
     for comparison, p_differ, p_equal in zip(compared, differ, equal, strict=True):
         row = comparison.row
-        word = verdict(comparison.difference, p_differ, table.task.higher_is_better)
-        said = word if word in BETTER_OR_WORSE else "equivalent" * Equivalence(margin, p_equal).holds
+        outcome = verdict(comparison.difference, p_differ, table.task.higher_is_better).outcome
+        said = outcome.value if outcome in BETTER_OR_WORSE else "equivalent" * Equivalence(margin, p_equal).holds
         half_width, error, moved = (
             f"{unit * figure:.{digits}f}"
             for figure in (comparison.half_width, comparison.variance**0.5, comparison.moved)

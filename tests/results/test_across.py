@@ -12,9 +12,9 @@ from scipy import stats as scipy_stats
 
 from pebench.results import across, resampling
 from pebench.results.across import Interval, Standing, Summary, critical_difference, groups, summarise
+from pebench.results.document.facts import across_facts
 from pebench.results.grids import standings
 from pebench.results.tables import build_tables
-from pebench.results.writers.markdown import across_facts
 from pebench.runs.records import Record
 from pebench.tasks import configure
 
@@ -256,6 +256,6 @@ def test_one_seed_of_a_task_has_nothing_to_draw_again() -> None:
     row = standing(found, "rope")
     assert row.improvement is not None
     assert [(value.low, value.high) for value in (row.iqm, row.rank, row.improvement)] == [(None, None)] * 3
-    assert not [cell for cells in standings(found).values() for cell in cells if "[" in cell]
+    assert not [cell for column in standings(found).values() for cell in column.texts if "[" in cell]
     assert "No intervals: one seed has none." in across_facts(found)[0]
     assert "too narrow" not in "\n".join(across_facts(found))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pebench.encodings.cards import HOOKS, EncodingCard
 from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
 from pebench.results.citations import OWN, link
+from pebench.results.writers.markdown import inline
 
 WIDTH = 120
 GROUPS: dict[str, Callable[[EncodingCard], bool]] = {
@@ -87,7 +88,7 @@ def markdown() -> str:
 
 def _papers(card: EncodingCard) -> str:
     """What an encoding is of, as links in Markdown."""
-    return ", ".join(link(key) for key in card.declared["cite"] if key != OWN)
+    return ", ".join(inline((link(key),)) for key in card.declared["cite"] if key != OWN)
 
 
 def overview() -> str:

@@ -69,7 +69,7 @@ def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:
     """Tables with names that tell them apart."""
     seen: Counter[str] = Counter()
     for table in tables:
-        words = [f"{table.task.name} {table.config.tier}", *assignments(table.told)]
+        words = [f"{table.task.name} {table.config.tier}", *assignments(table.naming_settings)]
         words += [f"{name} selected" for name in table.config.selected]
         title = ", ".join(words).replace("/", " ")
         seen[title] += 1

@@ -17,6 +17,7 @@ from pebench.encodings.registry import (
     unknown_encoding,
 )
 from pebench.errors import UserError
+from pebench.results.prose import Link, Prose
 from pebench.results.tables import Table
 from pebench.runs.suite import load_suite, shipped, suite_files
 from pebench.tasks import TASKS
@@ -147,6 +148,12 @@ class Sources:
     keys: tuple[str, ...]
     command: str
 
+    @property
+    def links(self) -> Prose:
+        """The works by authors and year, in a list."""
+        listed = [part for key in self.keys for part in (link(key), ", ")]
+        return tuple(listed[:-1])
+
 
 def sources(tables: Sequence[Table]) -> Sources:
     """What the results of tables stand on."""
@@ -157,16 +164,14 @@ def sources(tables: Sequence[Table]) -> Sources:
     return Sources(tuple(sorted(keys)), f"pebench cite {' '.join([OWN, *tasks, *ours])}")
 
 
-def cited(tables: Sequence[Table]) -> str:
-    """`sources` in a line of Markdown."""
-    found = sources(tables)
-    return f"{', '.join(map(link, found.keys))}; as BibTeX: `{found.command}`"
+def link(key: str) -> Link:
+    """Return an entry by its authors and year, as a link if it says where it is to be had.
 
-
-def link(key: str) -> str:
-    """An entry by its authors and year, in Markdown; a link if it says where it is to be had."""
-    name, (_, place) = authors_and_year(key), title_and_link(key)
-    return f"[{name}]({place})" if place else name
+    Args:
+        key: The key of an entry of the bibliography.
+    """
+    title, address = title_and_link(key)
+    return Link(authors_and_year(key), address, title)
 
 
 def title_and_link(key: str) -> tuple[str, str]:

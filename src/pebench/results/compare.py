@@ -7,7 +7,7 @@ from typing import Any
 
 from pebench.errors import UserError
 from pebench.formatting import counted, duration_text
-from pebench.results.grids import NOTHING, plus_minus
+from pebench.results.cells import NOTHING, plus_minus
 from pebench.results.stats import estimate, paired_difference
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, FILE_NAME, Record, read_records

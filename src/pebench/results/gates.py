@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.results.page import Page, shortened
+from pebench.results.finding import shortened
+from pebench.results.page import Page
 from pebench.results.stats import ALPHA, paired_difference
 from pebench.results.tables import Table
 
@@ -43,7 +44,7 @@ Check = Callable[[Page, Table], tuple[bool | None, str] | None]
 def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
     """A mean over tokens does not change when they change places, and nothing else tells them apart."""
     row = table.row("none")
-    shuffled = row.beyond("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
+    shuffled = row.extrapolation("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
     if not row or not shuffled:
         return None
     most = max(abs(row.values[seed] - value) for seed, value in shuffled.items() if seed in row.values)
@@ -77,7 +78,7 @@ def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
     grown = {}
     for name in ("add", "alibi") if table.task.causal else ():  # an image at twice its resolution is another matter
         row = table.row(name)
-        if not row or "2x" not in (longer := row.beyond("loss")):
+        if not row or "2x" not in (longer := row.extrapolation("loss")):
             continue
         usual = {record.config.seed: record.metrics["test/loss"] for record in row.records if record.ok}
         grown[name] = fmean(math.exp(loss - usual[seed]) for seed, loss in longer["2x"].items())

@@ -189,9 +189,9 @@ def warnings(table: Table) -> list[str]:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
     for row in table.rows:
-        if row.difference and (seeds := table.fragile.get(row.label)):
+        if row.difference and row.verdict and (seeds := table.fragile.get(row.label)):
             of = f"for {seeds} of the {row.difference.n} that one could leave out"
-            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict}.")
+            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict.text}.")
     reference = table.row(table.reference)
     if reference is None:
         found.append(

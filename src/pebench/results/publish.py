@@ -6,8 +6,9 @@ from pathlib import Path
 from pebench.errors import UserError
 from pebench.results import figures
 from pebench.results.page import Page
-from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.csv import to_csv
 from pebench.results.writers.html import html
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record, write_jsonl

@@ -1,4 +1,4 @@
-"""Statistics over seeds: means with intervals, paired differences, and what may be said of them."""
+"""Statistics over seeds: means with intervals, paired differences, tests of both, and Holm's correction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import TypeVar
 
-from pebench.formatting import counted
 from pebench.tasks import ROUNDING
 
 Place = TypeVar("Place", bound=float)
@@ -16,9 +15,6 @@ ALPHA = 0.05
 
 MIN_PAIRS = 8
 """Fewer pairs claim no equivalence, whatever they look like: their standard deviation is hardly known."""
-
-BETTER_OR_WORSE = ("better", "worse")
-"""The verdicts that call a difference one."""
 
 
 @dataclass(frozen=True)
@@ -231,24 +227,3 @@ def holm(p_values: Sequence[float | None], declared: int = 0) -> list[float | No
         largest = max(largest, min(1.0, (count - rank) * p))
         adjusted[place] = largest
     return adjusted
-
-
-def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: bool) -> str:
-    """What may be said: ``better``, ``worse``, ``not separable at n seeds`` (which is not "equal"), or nothing.
-
-    Args:
-        difference: Of the encoding to the reference.
-        p_adjusted: Its p-value after `holm`; ``None`` if nothing could be tested.
-        higher_is_better: The direction of the metric.
-
-    Example:
-        >>> verdict(Difference(0.2, 0.1, 5, 0.01), 0.04, higher_is_better=False)
-        'worse'
-        >>> verdict(Difference(0.2, None, 1, None), None, higher_is_better=False)
-        'no test with 1 seed'
-    """
-    if p_adjusted is None:
-        return f"no test with {counted(difference.n, 'seed')}"
-    if p_adjusted >= ALPHA:
-        return f"not separable at {difference.n} seeds"
-    return "better" if (difference.mean > 0) == higher_is_better else "worse"

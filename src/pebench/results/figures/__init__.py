@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pebench.results.across import Summary
-    from pebench.results.page import Page, Series
+    from pebench.results.contrasts import Series
+    from pebench.results.page import Page
     from pebench.results.tables import Table
 
 FEW_ROWS = 24
@@ -30,7 +31,7 @@ class Picture:
     """A figure with what is said of it.
 
     Args:
-        stem: Of what: a table's of `stems`, a series' of `series_name`, or ``ranks``, ``ranks-2`` and so on.
+        stem: Of what: a table's of `stems`, a series' of `series_stem`, or ``ranks``, ``ranks-2`` and so on.
         name: Of its file, without suffix: ``vit-digits-quick-curves``.
         title: What it shows, in a few words.
         caption: How to read it.
@@ -59,8 +60,8 @@ def stems(tables: Sequence["Table"]) -> list[str]:
     seen, found = Counter[str](), []
     for table in tables:
         differ = table.config.values_of(table.differing)
-        told = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
-        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *told]))
+        named = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
+        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *named]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
@@ -83,14 +84,14 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
         table: What is drawn.
         stem: What their names begin with.
     """
-    from pebench.results.figures import beyond, cost, curves, differences, shares, style
+    from pebench.results.figures import cost, curves, differences, extrapolation, position_share, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
         ("differences", "Differences", differences),
         ("cost", "Quality against cost", cost),
-        ("beyond", "Beyond the trained size", beyond),
-        ("shares", "Position in the residual stream", shares),
+        ("beyond", "Beyond the trained size", extrapolation),
+        ("shares", "Position in the residual stream", position_share),
     )
     for name, title, module in kinds:
         if len(table.rows) > FEW_ROWS and module is not differences:
@@ -100,7 +101,7 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
             yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
 
 
-def series_name(series: "Series") -> str:
+def series_stem(series: "Series") -> str:
     """The name of the picture of a metric along a setting."""
     return f"{series.first.task.name}-by-{series.setting.partition('.')[2]}-{series.first.protocol}"
 
@@ -109,12 +110,12 @@ def of_series(series: "Series") -> Picture | None:
     """The picture of a metric along a setting; None if there are too many encodings."""
     from pebench.results.figures import along, style
 
-    name, title = series_name(series), f"By {series.setting}, {series.first.task.name}"
+    name, title = series_stem(series), f"By {series.setting}, {series.first.task.name}"
     figure = style.laid_out(along.draw, series) if len(series.labels) <= MOST_ROWS else None
     return Picture(name, name, title, along.CAPTION, figure) if figure else None
 
 
-def ranks_names(page: "Page") -> list[str]:
+def ranks_stems(page: "Page") -> list[str]:
     """Of each of a page's groups of tables the name of its picture of ranks: ``ranks``, ``ranks-2``; or nothing."""
     names = itertools.chain(["ranks"], map("ranks-{}".format, itertools.count(2)))
     return [next(names) if summary else "" for _, summary in page.summaries]
@@ -141,9 +142,22 @@ def _pictures(page: "Page") -> Iterator[Picture]:
     for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
             yield from of_table(table, stem)
-    for (_, summary), name in zip(page.summaries, ranks_names(page), strict=True):
+    for (_, summary), name in zip(page.summaries, ranks_stems(page), strict=True):
         if summary and (picture := of_summary(summary, name)):
             yield picture
+
+
+def by_stem(page: "Page") -> dict[str, list[Picture]]:
+    """Return the pictures of a page by what they are of."""
+    found: dict[str, list[Picture]] = {}
+    for picture in pictures(page):
+        found.setdefault(picture.stem, []).append(picture)
+    return found
+
+
+def captions(page: "Page") -> dict[str, str]:
+    """Return how to read each kind of picture of a page, by its title."""
+    return {picture.title.partition(",")[0]: picture.caption for picture in pictures(page)}
 
 
 def write(page: "Page", folder: Path) -> list[Path]:

@@ -3,10 +3,10 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pebench.results.contrasts import Series
 from pebench.results.figures.curves import Curve, lines
-from pebench.results.grids import headline
-from pebench.results.page import Series
 from pebench.results.stats import over_seeds
+from pebench.results.titles import headline
 
 CAPTION = (
     "The test metric of models that were trained with each value of a setting, evenly spaced. Lines: mean over seeds "

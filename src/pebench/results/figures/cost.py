@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks
-from pebench.results.grids import headline
 from pebench.results.tables import Row, Table
+from pebench.results.titles import headline
 
 CAPTION = (
     "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted. The time of a training "

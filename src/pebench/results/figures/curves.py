@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks
-from pebench.results.grids import headline
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
+from pebench.results.titles import headline
 
 CAPTION = (
     "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. "

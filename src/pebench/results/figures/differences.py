@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.style import INK, PAPER, by_row, marks
-from pebench.results.grids import difference_unit, fewer
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
+from pebench.results.titles import difference_unit, runs_note
 
 CAPTION = (
     "Difference to the reference at equal seeds: mean and 95 % t-interval. Filled: better or worse after Holm's "
@@ -52,7 +52,7 @@ def _nothing(row: Row, table: Table) -> float:
 def _name(row: Row, table: Table) -> str:
     """The label, and why there is nothing beside it, or less than beside others."""
     if row.difference is not None:
-        return row.label + fewer(row.difference.n, max(r.difference.n for r in table.rows if r.difference))
+        return row.label + runs_note(row.difference.n, max(r.difference.n for r in table.rows if r.difference))
     if row.label == table.reference:
         return f"{row.label} (reference)"
     return f"{row.label}: {'no pair' if row.values else 'no run finished'}"

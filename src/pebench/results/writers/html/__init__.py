@@ -7,7 +7,7 @@ from importlib.resources import files
 from pebench.results import figures
 from pebench.results.page import Page
 from pebench.results.writers.html.content import content
-from pebench.results.writers.html.inline import palette
+from pebench.results.writers.html.svg import palette
 
 
 def html(page: Page) -> str:
