@@ -1,4 +1,4 @@
-"""A test metric against length or resolution, the trained one marked."""
+"""Length or resolution extrapolation: a test metric against size, the trained one marked."""
 
 from collections.abc import Mapping
 
@@ -20,10 +20,10 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """The metric against size of a table's encodings; None if no record has it at two sizes.
+    """Draw the metric of a table's encodings against size; return None if no record has it at two sizes.
 
     Args:
-        table: Whose records have test metrics such as ``test/accuracy@2x``.
+        table: A table whose records have test metrics such as ``test/accuracy@2x``.
     """
     curves = {row.label: curve for row in table.rows if len(curve := _curve(row, table)) > 1}
     sizes = sorted({size for curve in curves.values() for size, *_ in curve})
