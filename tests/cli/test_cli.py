@@ -21,9 +21,10 @@ import pytest
 from pebench import __version__
 from pebench.cli import main
 from pebench.cli.parser import parser
-from pebench.cli.run import at_a_time, gpu_groups, make_plan
+from pebench.cli.suite import requested_plan, run_options
 from pebench.config import CORE_ENCODINGS, Options
 from pebench.encodings.registry import encoding_cards
+from pebench.engine.execution import Execution, execution, gpu_groups, runs_at_a_time
 from pebench.engine.executors.server import _prepare
 from pebench.engine.executors.worker import failed_record
 from pebench.errors import UserError
@@ -291,7 +292,7 @@ def test_failures_that_were_to_be_tried_again_outlast_an_interruption(
         write_record(replace(failures[0], status="ok", error=None), tmp_path)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pebench.cli.run.find_executor", lambda name: interrupted)
+    monkeypatch.setattr("pebench.engine.run.find_executor", lambda name: interrupted)
     assert ask(*SMOKE, "--pe", "add", "--pe", "rope", "--seed", "0", "--retry-failed", out=tmp_path).code == 130
     assert [(r.config.encoding, r.ok) for r in read_records(tmp_path)] == [("add", True), ("rope", False)]
 
@@ -338,6 +339,12 @@ def test_a_plan_of_nothing_is_a_mistake(dry: list[str], tmp_path: Path, capsys: 
     assert "none of these encodings serves any of these tasks" in capsys.readouterr().err
 
 
+def asked_execution(*arguments: str) -> Execution:
+    """How runs are made that a command line asks for."""
+    options = parser().parse_args(arguments)
+    return execution(options.out, run_options(options))
+
+
 @pytest.mark.parametrize(("devices", "groups"), [(1, ["0", "1", "2"]), (2, ["0,1"]), (3, ["0,1,2"])])
 def test_runs_have_as_many_gpus_as_devices(
     devices: int, groups: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -345,18 +352,18 @@ def test_runs_have_as_many_gpus_as_devices(
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    options = parser().parse_args([*SMOKE[:-4], "--devices", str(devices)])
-    assert gpu_groups(options) == groups
-    assert at_a_time(9, options) == len(groups)
-    assert at_a_time(9, parser().parse_args([*SMOKE, "--executor", "sequential"])) == 1
+    how = asked_execution(*SMOKE[:-4], "--devices", str(devices))
+    assert gpu_groups(how) == groups
+    assert runs_at_a_time(9, how) == len(groups)
+    assert runs_at_a_time(9, asked_execution(*SMOKE, "--executor", "sequential")) == 1
     with pytest.raises(UserError, match="--devices 4 expects as many GPUs, got 3"):
-        gpu_groups(parser().parse_args([*SMOKE[:-4], "--devices", "4"]))
-    elsewhere = parser().parse_args([*SMOKE[:-4], "--devices", "4", "--executor", "slurm"])
-    assert at_a_time(9, elsewhere) == 1  # whatever this machine has
+        gpu_groups(asked_execution(*SMOKE[:-4], "--devices", "4"))
+    elsewhere = asked_execution(*SMOKE[:-4], "--devices", "4", "--executor", "slurm")
+    assert runs_at_a_time(9, elsewhere) == 1  # whatever this machine has
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-5,7")
-    assert gpu_groups(parser().parse_args(SMOKE[:-4])) == ["4", "GPU-5", "7"]
+    assert gpu_groups(asked_execution(*SMOKE[:-4])) == ["4", "GPU-5", "7"]
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)  # a driver that this torch cannot use
-    assert gpu_groups(parser().parse_args(SMOKE[:-4])) == []
+    assert gpu_groups(asked_execution(*SMOKE[:-4])) == []
 
 
 class Output(io.TextIOWrapper):
@@ -555,7 +562,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_suite_whose_contrasts_are_of_other_rows_serves_some_of_its_rows() -> None:
-    plan = make_plan(parser().parse_args(["run", "--suite", "fusion", "--task", "text-sst2", "--pe", "rope"]))
+    plan = requested_plan(parser().parse_args(["run", "--suite", "fusion", "--task", "text-sst2", "--pe", "rope"]))
     assert {kind.encoding for kind in plan.kinds} == {"rope"}
 
 

@@ -79,7 +79,7 @@ BROKEN = [
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),
     Mutant("kept in the class for ever", "add", "        waves = sinusoid(", "        type(self).kept = [*getattr(self, 'kept', []), 0]\n        waves = sinusoid("),
-    Mutant("a table for all instances", "sandwich", "return spread(((products - half) / rates).float(), which)[0]", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), spread(((products - half) / rates).float(), which)[0])"),
+    Mutant("a table for all instances", "sandwich", "return pair_bias(((products - half) / rates).float(), which)[0]", "return SandwichEncoding.prepare.__dict__.setdefault(str(positions.tolist()), pair_bias(((products - half) / rates).float(), which)[0])"),
     Mutant("places of training in evaluation", "randomized", "torch.Generator().manual_seed(1000 * axis + size)", "torch.default_generator"),
     # gradients
     Mutant("no gradient", "learned", "self.table[state]", "self.table.detach()[state]"),
@@ -95,7 +95,7 @@ BROKEN = [
     Mutant("the first layer for all", "kerple", "x[layer]", "x[0]"),
     Mutant("the first layer for all", "swin_bias", "self.table[layer], state", "self.table[0], state"),
     Mutant("the next layer", "log_cpb", "self.second[layer]", "self.second[0]"),
-    Mutant("one head for all", "t5_bias", "spread(table, bucket)", "spread(table[:, :1], bucket)"),
+    Mutant("one head for all", "t5_bias", "pair_bias(table, bucket)", "pair_bias(table[:, :1], bucket)"),
     Mutant("one head for all", "rope_mixed", "self.frequencies[layer].float()", "self.frequencies[layer, :, :1].float()"),
     Mutant("heads and layers exchanged", "transformer_xl", "q + self.v[layer].to(q.dtype)", "q + self.v[0].to(q.dtype)"),
     # numbers
@@ -128,7 +128,7 @@ BROKEN = [
     Mutant("clamps, declared to go on", "add", "sinusoid(positions, self", "sinusoid(positions.clamp(max=7), self"),
     Mutant("clamps too early", "add", "        waves = sinusoid(positions", "        self.beyond = 'clamps'\n        positions = positions.clamp(max=self.spec.extent[0] - 2)\n        waves = sinusoid(positions"),
     Mutant("refuses without its name", "swin_bias", "f\"encoding 'swin-bias' knows the integer", "f\"knows the integer"),
-    Mutant("takes what is beyond", "base", "(positions >= sizes).any()", "False", "learned"),
+    Mutant("takes what is beyond", "positions", "(positions >= sizes).any()", "False", "learned"),
     Mutant("wrong number of parameters", "tupe", "max_len * d_model + 2 * d_model * d_model", "max_len * d_model + d_model * d_model"),
     Mutant("wrong number on grids", "cpe", "(3 ** num_axes + 1) * d_model", "4 * d_model"),
     Mutant("serves less than it says", "none", "    blind = True\n", "    blind = True\n\n    def __init__(self, spec):\n        super().__init__(spec)\n        if not spec.causal:\n            raise ValueError('none: no')\n"),
@@ -136,7 +136,7 @@ BROKEN = [
     Mutant("off by one at the table's end", "shaw", "(offset + self.clip).long()", "(offset + self.clip + 1).long()"),
     Mutant("last place missing", "randomized", "[:size].sort()", "[: size - 1].sort()"),
     Mutant("places out of order", "randomized", ".sort().values", ""),
-    Mutant("offsets of the wrong pairs", "base", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
+    Mutant("offsets of the wrong pairs", "positions", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
     Mutant("acts in no head", "some_heads", "torch.cat((told[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
     Mutant("declared what one of two is", "stack", "all(getattr(part, name)", "any(getattr(part, name)"),
@@ -144,7 +144,7 @@ BROKEN = [
 ]  # fmt: skip
 
 OTHER = [
-    Mutant("column-major cells", "base", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (extent[0] if axis else 1)"),
+    Mutant("column-major cells", "positions", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (extent[0] if axis else 1)"),
     Mutant("another base", "sinusoid", "base: float = 10000.0, ratio", "base: float = 1000.0, ratio"),
     Mutant("another base", "rope", "self.theta = theta if theta is not None else (10000.0", "self.theta = theta if theta is not None else (1000.0"),
     Mutant("turned the other way", "rope", "angles.sin().float()", "-angles.sin().float()"),

@@ -21,7 +21,7 @@ from pebench.cli import main
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.parser import parser
-from pebench.cli.run import make_plan
+from pebench.cli.suite import requested_plan
 from pebench.encodings import plugins
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.plugins import Plugin
@@ -272,7 +272,7 @@ def loudness(extent: tuple[int, ...], d_model: int) -> dict[str, float]:
         torch.manual_seed(0)
         encoding = build_encoding(name, spec, {})
         content = encoding.content_width
-        told = encoding.embed(torch.zeros(1, len(places), content), encoding(encoding.prepare(places)))[0].detach()
+        told = encoding.embed(torch.zeros(1, len(places), content), encoding.state(places))[0].detach()
         varies[name] = float(told.var(0, correction=0).sum() / content) ** 0.5
         found[name] = varies[name] / varies["add"]
         found.setdefault("same", float(told.mean(0).square().sum() / told.square().sum(1).mean()))
@@ -310,7 +310,7 @@ def test_every_command_of_the_readme_parses(line: str, tmp_path: Path, monkeypat
     if line.startswith("pebench"):
         options = parser().parse_args(shlex.split(line)[1:])
         if "task" in options:
-            assert make_plan(options)
+            assert requested_plan(options)
 
 
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,10 +17,10 @@ from rich.console import Console
 
 from pebench.cli import main
 from pebench.cli.parser import parser
-from pebench.cli.run import make_plan
+from pebench.cli.suite import requested_plan
 from pebench.config import SELECTION_SEED, RunConfig
+from pebench.config.overrides import override
 from pebench.errors import UserError
-from pebench.overrides import override
 from pebench.results.page import Page
 from pebench.results.provenance import command
 from pebench.results.tables import build_tables
@@ -118,7 +118,7 @@ def planned_by(records: list[Record]) -> tuple[set[str], set[str]]:
         assert line in markdown(records)
         program, *words = shlex.split(line)
         assert program == "pebench"
-        plan = make_plan(parser().parse_args(words))
+        plan = requested_plan(parser().parse_args(words))
         selecting |= {config.key for config in plan.selecting()}
         testing |= {config.key for config in plan.testing({r.config.key: r for r in records})}
     return selecting, testing

@@ -16,7 +16,7 @@ import torch
 
 from pebench.cli import main
 from pebench.cli.parser import parser
-from pebench.cli.run import make_plan
+from pebench.cli.suite import requested_plan
 from pebench.config import SELECTION_SEED, RunConfig
 from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError
@@ -42,7 +42,7 @@ def plan_of(**changes: Any) -> Plan:
 
 def asked(*arguments: str) -> Plan:
     """The plan of a command line."""
-    return make_plan(parser().parse_args(["run", "--task", "vit-digits", "--tier", "smoke", *arguments]))
+    return requested_plan(parser().parse_args(["run", "--task", "vit-digits", "--tier", "smoke", *arguments]))
 
 
 def keys(configs: Sequence[RunConfig]) -> list[str]:
@@ -343,9 +343,9 @@ def test_what_a_suite_sets_can_be_selected_but_not_set_as_well(tmp_path: Path) -
     text = "import pebench\nSUITE = pebench.Suite('mine', '?', ['vit-digits'], ['add'], settings={'train.clip': 2.0})\n"
     path.write_text(text)
     select = ["run", "--suite", str(path), "--select", "train.clip=0.5,9"]
-    assert [c.train.clip for c in make_plan(parser().parse_args(select)).selecting()] == [0.5, 9.0]
+    assert [c.train.clip for c in requested_plan(parser().parse_args(select)).selecting()] == [0.5, 9.0]
     with pytest.raises(UserError, match=r"train\.clip cannot be set and selected"):
-        make_plan(parser().parse_args([*select, "--set", "train.clip=3"]))
+        requested_plan(parser().parse_args([*select, "--set", "train.clip=3"]))
 
 
 def test_a_suites_selection_can_be_changed_and_added_to(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_a_suites_selection_can_be_changed_and_added_to(tmp_path: Path) -> None:
         " select={'train.learning_rate': [1e-3, 1e-2], 'train.clip': [9.0]})\n"
     )
     words = ["--select", "train.learning_rate=0.5", "--select", "train.weight_decay=0,0.1"]
-    plan = make_plan(parser().parse_args(["run", "--suite", str(path), *words]))
+    plan = requested_plan(parser().parse_args(["run", "--suite", str(path), *words]))
     found = [(c.train.learning_rate, c.train.clip, c.train.weight_decay) for c in plan.selecting()]
     assert found == [(0.5, 9.0, 0.0), (0.5, 9.0, 0.1)]
 

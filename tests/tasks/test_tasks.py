@@ -16,14 +16,13 @@ import pytest
 import torch
 from torch import nn
 
-from pebench.config import CORE_ENCODINGS, MONITORS, TIERS, ModelConfig, RunConfig
+from pebench.config import CORE_ENCODINGS, MONITORS, TIERS, ModelConfig, RunConfig, parse_settings, setting_names
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.errors import UserError
 from pebench.models.base import SequenceModule
-from pebench.overrides import parse_settings, setting_names
 from pebench.runs.plan import Plan
 from pebench.runs.suite import Suite, load_suite, serves, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task, reconfigure
@@ -326,7 +325,7 @@ def test_the_key_differs_with_whatever_decides_the_outcome():
 
 def test_the_key_differs_between_protocols(monkeypatch):
     before = BASE.key
-    monkeypatch.setattr("pebench.config.PROTOCOL_VERSION", "0.0")
+    monkeypatch.setattr("pebench.config.run.PROTOCOL_VERSION", "0.0")
     assert replace(BASE).key != before
 
 

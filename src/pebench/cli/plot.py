@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pebench.cli.verify import read_options
 from pebench.encodings.registry import encoding_card
 from pebench.errors import UserError
+from pebench.formatting import format_encoding
 
 if TYPE_CHECKING:
     from pebench.encodings.base import EncodingSpec
@@ -46,11 +47,9 @@ def plot_command(options: argparse.Namespace) -> int:
         raise
     except Exception as error:  # one's own encoding may raise anything
         raise UserError(str(error) if isinstance(error, ValueError) else blame(error)) from error
-    settings = ", ".join(f"{option} = {value}" for option, value in chosen.items())
-    title = name + (f" ({settings})" if settings else "")
     figure = draw(
         found,
-        title,
+        format_encoding(name, chosen),
         _note(spec, any(effect.redrawn for effect in found), sum(p.numel() for p in encoding.parameters()) > 0),
     )
     output.parent.mkdir(parents=True, exist_ok=True)

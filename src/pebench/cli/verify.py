@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from pebench.config import parse_settings, python_value
 from pebench.encodings.registry import load_encoding, normal_options, read_encoding
 from pebench.errors import UserError
-from pebench.overrides import parse_settings, python_value
 
 EXIT_FAILED = 1
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pebench.encodings.cards import EncodingCard, UnreadableError, card_of, find_source, read_card
+from pebench.encodings.cards import EncodingCard, card_of, read_card
+from pebench.encodings.sources import UnreadableError, find_source
 from pebench.errors import UserError, nearest
 
 GROUP = "pebench.encodings"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pebench.overrides import assignments
+from pebench.config import assignments
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table, build_tables
 from pebench.runs.records import Record

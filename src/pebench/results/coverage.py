@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pebench.config import RunConfig
+from pebench.config import RunConfig, assignments
 from pebench.errors import UserError
-from pebench.overrides import assignments
 from pebench.results.missing import Absence, absence_lines, named_with_settings
 from pebench.results.prose import plain
 from pebench.results.tables import Table

@@ -16,7 +16,7 @@ def legend(page: Page) -> list[Prose]:
     tested = [row.config for table in page.tables for row in table.rows]
     lacking = [kind for table in page.tables for kind in page.coverage.lacking(table)]
     cards, used = encoding_cards(), our_parts((*tested, *lacking, *page.coverage.untested))
-    lines = {name: f"**{name}**: {cards[name].summary}. {cards[name].told(used[name])}" for name in used}
+    lines = {name: f"**{name}**: {cards[name].summary}. {cards[name].describe_options(used[name])}" for name in used}
     for name, facts in plugins_of(record for table in page.tables for record in table.records):
         summary = f"{facts['summary']}. " if facts.get("summary") else ""
         lines[name] = f"**{name}**: {summary}({origin_text(facts)})"

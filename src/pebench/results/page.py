@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING
+from pebench.config import REFERENCE_ENCODING, sort_key
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import sort_key
 from pebench.results.across import Summary, comparable, summarise
 from pebench.results.contrasts import (
     Change,

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig, assignments, literal, sort_key
 from pebench.encodings import registry
 from pebench.encodings.plugins import SHORT, origin_text
-from pebench.formatting import counted, seeds_text
-from pebench.overrides import assignments, literal, sort_key
+from pebench.formatting import counted, format_encoding, seeds_text
 from pebench.results.tables import Table
 from pebench.runs.records import Record
 
@@ -43,8 +42,7 @@ def command(table: Table) -> str:
 
 def _with_options(config: RunConfig) -> str:
     """Return an encoding as the command line takes it: ``concat(d_p=16)``."""
-    options = ", ".join(f"{name}={value!r}" for name, value in sorted(config.encoding_args.items()))
-    return f"{config.encoding}({options})" if options else config.encoding
+    return format_encoding(config.encoding, dict(sorted(config.encoding_args.items())), literal=True)
 
 
 def _width_of_the_reference(table: Table) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pebench.overrides import assignments
+from pebench.config import assignments
 from pebench.tasks import Task
 
 if TYPE_CHECKING:

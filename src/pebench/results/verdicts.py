@@ -8,7 +8,7 @@ from pebench.results.stats import ALPHA, Difference
 
 
 class Outcome(Enum):
-    """What the test of a difference, or of a change of one, found; its value is the word that pages print."""
+    """The outcome of the test of a difference, or of a change of one; its value is the word that pages print."""
 
     BETTER = "better"
     WORSE = "worse"

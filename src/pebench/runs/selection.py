@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from pebench.overrides import sort_key
+from pebench.config import sort_key
 from pebench.runs.records import Record
 from pebench.tasks import find_task
 

@@ -13,15 +13,26 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed
+from pebench.config import (
+    CORE_ENCODINGS,
+    REFERENCE_ENCODING,
+    REGIMES,
+    SELECTION_SEED,
+    RunConfig,
+    check_seed,
+    override,
+    python_value,
+)
 from pebench.encodings.plugins import add_paths
 from pebench.encodings.registry import encoding_card, read_encoding
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import override, python_value
 from pebench.runs.costs import matched
 from pebench.tasks import TASKS, configure, find_task
+
+if TYPE_CHECKING:
+    from pebench import Results
 
 Encoding = str | tuple[str, Mapping[str, Any]]
 """An encoding as on the command line, ``"rope(theta=500.0)"``, or a pair of its name and options."""
@@ -102,6 +113,17 @@ class Suite:
         if wrong:
             raise UserError("\n".join(wrong))
         object.__setattr__(self, "contrasts", tuple((first, second) for first, second in self.contrasts))  # from lists
+
+    def run(self, out: Path | str = "runs", **options: Any) -> "Results":
+        """Make the runs of the suite that are left, and return the results of all; see `pebench.run_suite`.
+
+        Args:
+            out: Output folder of the records.
+            **options: How runs are made: ``executor``, ``jobs``, ``device`` and others of `pebench.run_suite`.
+        """
+        import pebench  # whose names are loaded on first use: the engine lies above suites
+
+        return pebench.run_suite(self, out, **options)
 
     @property
     def command(self) -> str:

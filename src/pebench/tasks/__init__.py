@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from pebench.config import RunConfig
+from pebench.config import SECTIONS, RunConfig, override, setting_names, typed
 from pebench.encodings.registry import normal_options
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import override, setting_names, typed
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import ROUNDING, Budget, Task
 
@@ -87,23 +86,23 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
         UserError: For anything that is missing, does not exist or cannot work.
     """
     kinds: dict[str, Any] = {f.name: f.type for f in fields(RunConfig)}
-    sections = {part: kinds.pop(part) for part in ("model", "data", "train")}
-    kinds.pop("encoding_args")
+    for part in (*SECTIONS, "encoding_args"):
+        del kinds[part]
     given, parts, settings = dict[str, Any](), dict[str, Mapping[str, Any]](), dict[str, Any]()
     for name, value in values.items():
         if name in kinds:
             given[name] = typed(name, value, kinds[name])
-        elif name not in sections and name != "encoding_args":
-            raise unknown_name("part of a configuration", name, [*kinds, *sections, "encoding_args"])
+        elif name not in SECTIONS and name != "encoding_args":
+            raise unknown_name("part of a configuration", name, [*kinds, *SECTIONS, "encoding_args"])
         elif isinstance(value, Mapping):
             parts[name] = value
         else:
             raise UserError(f"{name} expects a mapping, got {value!r}.")
-    if missing := [name for name in ("task", "encoding", *sections) if name not in values]:
+    if missing := [name for name in ("task", "encoding", *SECTIONS) if name not in values]:
         raise UserError(f"{missing[0]} is missing.")
     names = given.pop("task"), given.pop("encoding"), given.pop("seed", 0), given.pop("tier", "core")
     config = configure(*names, encoding_args=parts.get("encoding_args"))
-    for part, kind in sections.items():
+    for part, kind in SECTIONS.items():
         usual = vars(getattr(config, part))
         asked = vars(kind()) | parts[part]  # what an older pebench did not know is as it was then
         settings |= {f"{part}.{name}": value for name, value in asked.items() if (name, value) not in usual.items()}

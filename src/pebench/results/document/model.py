@@ -131,7 +131,7 @@ class Document:
         series: Tasks along a setting.
         overviews: Tables side by side.
         rows: A sentence for each encoding.
-        declared: What was expected, and how it is decided, a paragraph each.
+        declared: The expectation and the decision rule, a paragraph each.
         remarks: Remarks since the declaration.
         sections: The tables.
         across: Figures across tasks.
@@ -139,7 +139,7 @@ class Document:
         suite_command: The command that makes all records again; ``None`` without a suite.
         gap: The tasks or settings that nothing is tested on, in a sentence; empty if there are none.
         complete: A sentence that nothing failed or is missing; empty where something is.
-        limits: What the tables cannot show, a sentence each.
+        limits: Limits of the tables, a sentence each.
         notes: How to read the page, a sentence or more each.
     """
 

@@ -34,7 +34,7 @@ class Picture:
         stem: Name of what it shows: a table's of `stems`, a series' of `series_stem`, or ``ranks``, ``ranks-2`` and so
             on.
         name: Name of its file, without suffix: ``vit-digits-quick-curves``.
-        title: What it shows, in a few words.
+        title: Title, in a few words.
         caption: How to read it.
         figure: The figure of matplotlib.
     """

@@ -49,7 +49,7 @@ def _heat_map(effect: "Effect", axes: Axes) -> None:
     axes.set_ylabel(what if effect.absolute else f"query's {what}")
     axes.set_xlabel("channel" if effect.absolute else f"key's {what}")
     block = f", block {effect.layer + 1}" if effect.layer else ""
-    axes.set_title(f"{TITLES[effect.on]}{block}:\n{CONTENT[effect.content]}", fontsize="small")
+    axes.set_title(f"{TITLES[effect.target]}{block}:\n{CONTENT[effect.probe]}", fontsize="small")
     axes.figure.colorbar(image, ax=axes)
 
 

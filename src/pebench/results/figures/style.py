@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from pebench.encodings.registry import encoding_cards
+
 WIDTH = 3.3
 """Width of a picture in inches: a column of a two-column page."""
 
@@ -47,16 +49,11 @@ LINES = ("-", "--", "-.", ":")
 FILLS = ("full", "none", "left", "top", "right", "bottom")
 """Fillings of the marker, for options of one encoding, which share its colour."""
 
-ENCODINGS = (
-    "add", "concat", "learned", "none", "rope",
-    "add-proj", "alibi", "axial-learned", "concat-proj", "concat-qk", "concat-wide", "cope", "cpe", "deberta",
-    "dynamic-bias", "fire", "fox", "gated-add", "hope", "interpolated", "kerple-log", "learnable-fourier", "lie-re",
-    "log-cpb", "multiply", "ntk-rope", "p-rope", "partial-rope", "pope", "position-matrix", "random", "randomized",
-    "raster", "rope-mixed", "sandwich", "shaw", "shifted", "some-heads", "some-layers", "stack", "swin-bias", "t5-bias",
-    "transformer-xl", "tupe", "xpos", "yarn",
-    "add-every-layer", "add-qk",
-)  # fmt: skip
-"""Those with a mark of their own. Append, never insert: a place is a mark. Others' are drawn from what is left."""
+PLACES = len(COLOURS) * len(MARKERS)
+"""Different pairs of a colour and a marker."""
+
+DECLARED = 48
+"""Places for encodings whose class declares its `mark`; the names of all others lead to one of the places behind."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",  # which matplotlib brings
@@ -98,7 +95,7 @@ class Mark:
 
 
 def mark(encoding: str) -> Mark:
-    """Return the mark of an encoding, which depends on its name alone.
+    """Return the mark of an encoding: the one that its class declares, else one that follows from its name.
 
     Args:
         encoding: Name of the encoding, without options.
@@ -107,11 +104,10 @@ def mark(encoding: str) -> Mark:
         >>> mark("add") == Mark("#0072b2", "o", "-")
         True
     """
-    left = len(COLOURS) * len(MARKERS) - len(ENCODINGS)
-    if encoding in ENCODINGS:
-        place = ENCODINGS.index(encoding)
-    else:
-        place = len(ENCODINGS) + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % left
+    card = encoding_cards().get(encoding)
+    place = card.declared["mark"] if card else None
+    if place is None:
+        place = DECLARED + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % (PLACES - DECLARED)
     line = LINES[place // len(COLOURS) % len(LINES)]
     return Mark(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], line)
 

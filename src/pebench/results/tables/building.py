@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS
+from pebench.config import REFERENCE_ENCODING, REGIMES, TIERS, sort_key
 from pebench.errors import UserError
 from pebench.formatting import natural
-from pebench.overrides import sort_key
 from pebench.results.stats import estimate
 from pebench.results.tables.comparing import compare_to_reference
 from pebench.results.tables.row import Row

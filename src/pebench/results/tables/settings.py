@@ -3,15 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pebench.config import RunConfig
+from pebench.config import RunConfig, dotted_settings
 from pebench.tasks import Budget
-
-PARTS = ("model", "data", "train")
-
-
-def settings_of(source: RunConfig | Budget) -> dict[str, Any]:
-    """Return the model, data and training settings by dotted name."""
-    return {f"{part}.{name}": value for part in PARTS for name, value in vars(getattr(source, part)).items()}
 
 
 def row_settings(config: RunConfig) -> tuple[str, ...]:
@@ -27,7 +20,7 @@ def shared_settings(config: RunConfig, free: tuple[str, ...]) -> dict[str, Any]:
         config: The run's configuration.
         free: Names of the settings that may differ, as `row_settings` returns them.
     """
-    return {name: value for name, value in settings_of(config).items() if name not in free}
+    return {name: value for name, value in config.settings().items() if name not in free}
 
 
 def changed_settings(config: RunConfig, budgets: Mapping[str, Budget]) -> dict[str, Any]:
@@ -38,6 +31,6 @@ def changed_settings(config: RunConfig, budgets: Mapping[str, Budget]) -> dict[s
         budgets: The task's budgets by tier; all settings count as changed where the tier has none.
     """
     budget = budgets.get(config.tier)
-    usual = settings_of(budget) if budget else {}
+    usual = dotted_settings(budget) if budget else {}
     shared = shared_settings(config, row_settings(config))
     return {name: value for name, value in shared.items() if value != usual.get(name)}

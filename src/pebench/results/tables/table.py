@@ -8,12 +8,11 @@ from typing import Any
 
 import orjson
 
-from pebench.config import REFERENCE_ENCODING, RunConfig
-from pebench.overrides import sort_key
+from pebench.config import REFERENCE_ENCODING, RunConfig, sort_key
 from pebench.results.stats import Difference
 from pebench.results.tables.comparing import compare_pairs, compare_to_reference, fragile_rows
 from pebench.results.tables.row import Row
-from pebench.results.tables.settings import changed_settings, row_settings, settings_of, shared_settings
+from pebench.results.tables.settings import changed_settings, row_settings, shared_settings
 from pebench.runs.costs import TOLERANCE
 from pebench.runs.records import Record
 from pebench.runs.selection import Trial, best
@@ -24,7 +23,7 @@ REGIME_TEXT = {
     "parameters": "parameters (the same total within 1 %, by the width of the feed-forward layers)",
     "FLOPs": "FLOPs (the same in a training step within 1 %, texts at full length, by the feed-forward layers' width)",
 }
-"""What each regime keeps equal between the rows of a table, in words."""
+"""The costs that each regime keeps equal between the rows of a table, in words."""
 
 MOST_PAIRED = 24
 """Rows of the largest table whose pairs are compared."""
@@ -160,7 +159,7 @@ class Table:
     def naming_settings(self) -> dict[str, Any]:
         """Settings to name it by: those that are not the task's own, and those that tables beside it have otherwise."""
         named = {*self.settings, *self.differing}
-        return {name: value for name, value in settings_of(self.config).items() if name in named}
+        return {name: value for name, value in self.config.settings().items() if name in named}
 
     @property
     def grid(self) -> dict[str, list[Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson  # json would take as long as all the rest of it
 
+from pebench.config import SECTIONS
 from pebench.results.across import Interval, Summary
 from pebench.results.contrasts import Contrast, Series
 from pebench.results.gates import gates
@@ -47,7 +48,7 @@ def _suite(suite: Suite) -> dict[str, Any]:
 def _table(page: Page, table: Table) -> dict[str, Any]:
     return {
         **table_head(table),
-        **{part: _shared_settings(table, part) for part in ("model", "data", "train")},
+        **{part: _shared_settings(table, part) for part in SECTIONS},
         "rows": raw_rows(page, table),
         "contrasts": [_contrast(contrast) for contrast in page.contrasts(table)],
         "pairs": _pairs(table),
