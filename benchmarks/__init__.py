@@ -1,1 +1,1 @@
-"""Suites of runs, what they share, and the scripts that measure pebench itself."""
+"""Suites of runs, the grids and rules that they share, and studies that measure pebench itself."""

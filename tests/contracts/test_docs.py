@@ -10,13 +10,13 @@ import shlex
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from pebench.benchmarks.studies import add_or_concat, undeclared
 from pebench.cli import main
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 DOCUMENTS = [
-    "README.md", "CONTRIBUTING.md", "benchmarks/LOG.md", "docs/encodings.md",
+    "README.md", "CONTRIBUTING.md", "docs/performance-log.md", "docs/encodings.md",
     "results/README.md", "results/ANSWERS.md", "results/NOTES.md",
 ]  # fmt: skip
 PAGES = sorted((ROOT / "results").glob("*.jsonl"))
@@ -196,12 +196,7 @@ RANGES = {
 INTERVAL = r"-?\d+\.\d\d+ to -?\d+\.\d\d+"
 
 
-@pytest.fixture
-def undeclared(script: Callable[[str], ModuleType]) -> ModuleType:
-    return script("undeclared")
-
-
-def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undeclared: ModuleType) -> None:
+def test_every_comparison_that_was_not_declared_is_worked_out_from_records() -> None:
     """Told as "0.53 (0.11 to 0.96)", with the sign that the words have; and no other is worked out."""
     assert (ROOT / "results" / "undeclared.md").read_text(encoding="utf-8") == undeclared.page()
     known: dict[str, list[tuple[str, int]]] = {}
@@ -222,15 +217,16 @@ def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undec
     assert told == {*range(len(undeclared.measured()))}
 
 
-def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(
-    script: Callable[[str], ModuleType],
-) -> None:
-    made = script("add_or_concat")
-    redo = "python benchmarks/studies/add_or_concat.py --output results/add_or_concat.md"
-    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == made.page(), redo
+def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it() -> None:
+    redo = "python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md"
+    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == add_or_concat.page(), redo
     if SAME_MATPLOTLIB:
-        shown = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / made.FOLDER).iterdir()}
-        assert shown == {made.name(group): made.picture(group) for group in made.GROUPS}, redo
+        shown = {
+            path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / add_or_concat.FOLDER).iterdir()
+        }
+        assert shown == {
+            add_or_concat.file_name(group): add_or_concat.picture(group) for group in add_or_concat.GROUPS
+        }, redo
 
 
 IN_WORDS = {

@@ -6,10 +6,10 @@ import sys
 import pytest
 
 import pebench
-from pebench.cli.run import check_reach
 from pebench.encodings import plugins, registered, registry
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import encoding_card, load_encoding, register
+from pebench.engine.execution import check_reach
 from pebench.errors import UserError
 from pebench.runs.records import read_records
 from pebench.tasks import configure

@@ -111,7 +111,7 @@ def test_a_suite_cites_pebench_its_data_and_its_encodings(name):
 
 
 def test_no_model_is_built_to_say_what_a_matched_suite_cites(monkeypatch):
-    monkeypatch.setattr("pebench.runs.suite.matched", None)
+    monkeypatch.setattr("pebench.runs.suite.declaration.matched", None)
     assert keys_of("fusion-parameters") >= keys_of("concat-qk")
 
 

@@ -22,7 +22,7 @@ from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError
 from pebench.runs.costs import check_costs, cost
 from pebench.runs.leases import claim
-from pebench.runs.plan import PLANS, SAMPLE, Plan, forecast, load, note_plan, planned, states
+from pebench.runs.plan import PLANS, SAMPLE, Plan, forecast, load_records, planned_runs, run_states, write_plan
 from pebench.runs.records import FAILURE, FILE_NAME, Record, write_record
 from pebench.runs.suite import Suite, serves
 from pebench.tasks import TASKS, configure
@@ -301,17 +301,17 @@ def test_what_is_tested_goes_seed_by_seed() -> None:
 def test_what_comes_later_is_what_will_be_tested(seeds: int | list[int], select: dict[str, list[float]]) -> None:
     plan = plan_of(seeds=seeds, select=select, selection_seeds=2)
     every = scored(plan, lambda c: 1.0)
-    assert plan.later({}) == (len(plan.testing(every)) if select else 0)
-    assert plan.later(every) == 0
+    assert plan.undecided({}) == (len(plan.testing(every)) if select else 0)
+    assert plan.undecided(every) == 0
 
 
 def test_a_row_that_diverged_with_every_value_does_not_come_later() -> None:
     plan = plan_of(select={RATE: [1e-3, 1e-2]}, seeds=3)
     records = scored(plan, lambda c: None if c.encoding == "rope" else 1.0)
     assert {c.encoding for c in plan.testing(records)} == {"add"}
-    assert plan.later(records) == 0
+    assert plan.undecided(records) == 0
     missing = {key: found for key, found in records.items() if found.config.encoding == "add"}
-    assert plan.later(missing) == 3
+    assert plan.undecided(missing) == 3
 
 
 # What is asked on the command line
@@ -551,9 +551,9 @@ def test_a_state_is_read_from_a_runs_files(tmp_path: Path) -> None:
     for config, name in ((done, FILE_NAME), (failed, FAILURE), (begun, "log.txt")):
         (place(config, tmp_path) / name).touch()
     with claim(place(running, tmp_path)):
-        assert states(plan, tmp_path) == ["done", "failed", "running", "to do", "to do"]
-        assert states([new, running, done], tmp_path) == ["to do", "running", "done"]
-    assert states([running], tmp_path) == ["to do"]
+        assert run_states(plan, tmp_path) == ["done", "failed", "running", "to do", "to do"]
+        assert run_states([new, running, done], tmp_path) == ["to do", "running", "done"]
+    assert run_states([running], tmp_path) == ["to do"]
 
 
 @pytest.mark.parametrize(
@@ -568,13 +568,13 @@ def test_a_finished_run_stays_done_and_a_failed_one_may_run_again(
     with claim(folder) as lease:
         if not held and lease:
             lease.release()
-        assert states([config], tmp_path) == [state]
+        assert run_states([config], tmp_path) == [state]
 
 
 def test_nothing_is_done_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
     plan = plan_of().testing({})
-    assert states(plan, tmp_path / "nowhere") == ["to do"] * len(plan)
-    assert load(plan, tmp_path / "nowhere") == {}
+    assert run_states(plan, tmp_path / "nowhere") == ["to do"] * len(plan)
+    assert load_records(plan, tmp_path / "nowhere") == {}
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -583,7 +583,7 @@ def test_what_is_there_is_loaded_by_key(tmp_path: Path) -> None:
     records = [record(first, 0.5), record(second, None)]
     for found in records:
         write_record(found, tmp_path)
-    assert load(plan, tmp_path) == {found.config.key: found for found in records}
+    assert load_records(plan, tmp_path) == {found.config.key: found for found in records}
 
 
 # What the rest will take
@@ -688,41 +688,41 @@ def test_the_bytes_of_a_run_are_those_of_all_its_files(tmp_path: Path) -> None:
 def test_a_noted_plan_reads_back(tmp_path: Path) -> None:
     plan = plan_of(select={RATE: [1e-3]})
     out = tmp_path / "not" / "yet"
-    note_plan(plan.selecting(), out)
-    assert planned(out) == [config.directory for config in plan.selecting()]
+    write_plan(plan.selecting(), out)
+    assert planned_runs(out) == [config.directory for config in plan.selecting()]
     assert len([*(out / PLANS).iterdir()]) == 1  # nothing temporary stays
 
 
 def test_plans_add_up_and_each_run_counts_once(tmp_path: Path) -> None:
     few, many = (plan_of(seeds=seeds).testing({}) for seeds in (1, 2))
     for time, plan in enumerate((few, many, few)):
-        note_plan(plan, tmp_path)
+        write_plan(plan, tmp_path)
         for path in (tmp_path / PLANS).iterdir():
             os.utime(path, (time, time))
     assert len([*(tmp_path / PLANS).iterdir()]) == 2
-    assert sorted(planned(tmp_path)) == sorted(config.directory for config in many)
+    assert sorted(planned_runs(tmp_path)) == sorted(config.directory for config in many)
 
 
 def test_earlier_plans_come_first(tmp_path: Path) -> None:
     plans = [plan_of(seeds=[seed]).testing({}) for seed in range(4)]
     for plan in plans:
-        note_plan(plan, tmp_path)
+        write_plan(plan, tmp_path)
     for path in (tmp_path / PLANS).iterdir():
         (age,) = [i for i, plan in enumerate(plans) if plan[0].directory in path.read_text()]
         os.utime(path, (1000 - age, 1000 - age))
-    assert planned(tmp_path) == [config.directory for plan in plans[::-1] for config in plan]
+    assert planned_runs(tmp_path) == [config.directory for plan in plans[::-1] for config in plan]
 
 
 def test_nothing_is_planned_where_nothing_was_noted(tmp_path: Path) -> None:
-    assert planned(tmp_path) == planned(tmp_path / "nowhere") == []
+    assert planned_runs(tmp_path) == planned_runs(tmp_path / "nowhere") == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"\xff\xfe", b"hello"])
 def test_a_damaged_plan_is_ignored(content: bytes, tmp_path: Path) -> None:
     plan = plan_of().testing({})
-    note_plan(plan, tmp_path)
+    write_plan(plan, tmp_path)
     (tmp_path / PLANS / "0123456789ab.json").write_bytes(content)
-    assert planned(tmp_path) == [config.directory for config in plan]
+    assert planned_runs(tmp_path) == [config.directory for config in plan]
 
 
 def test_an_estimate_is_plain_numbers(tmp_path: Path) -> None:
@@ -734,7 +734,7 @@ def test_an_estimate_is_plain_numbers(tmp_path: Path) -> None:
 def test_a_plan_file_that_is_no_plan_is_ignored(content: str, tmp_path: Path) -> None:
     (tmp_path / PLANS).mkdir()
     (tmp_path / PLANS / "0123456789ab.json").write_text(content)
-    assert planned(tmp_path) == []
+    assert planned_runs(tmp_path) == []
 
 
 def test_all_mistakes_of_a_selection_are_told_at_once() -> None:

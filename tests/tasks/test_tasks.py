@@ -594,7 +594,7 @@ def test_every_suite_can_be_planned(name):
     assert suite.name == name
     assert suite.question
     assert suite.expect
-    assert f"{len(runs) + plan.later({})} runs" in suite.cost
+    assert f"{len(runs) + plan.undecided({})} runs" in suite.cost
     left_out = [pair for pair in product(suite.tasks, suite.encodings) if suite.where_served and not serves(*pair)]
     varied = math.prod(len(values) for values in suite.vary.values())
     assert len(plan.kinds) == (len(suite.tasks) * len(suite.encodings) - len(left_out)) * varied

@@ -1,6 +1,7 @@
 """The command line: it parses, calls and prints. Slow imports are made where they are used."""
 
 import codecs
+import importlib
 import io
 import os
 import sys
@@ -28,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             options = parser().parse_args(arguments)
-            return int(options.action(options))
+            module, name = options.action
+            command = getattr(importlib.import_module(f"pebench.cli.{module}"), name)
+            return int(command(options))
         finally:
             sys.stdout.flush()  # here, where a reader that has left is no error
     except UserError as error:

@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line. Its result has an ``action``, which runs the verb."""
+    """Return the parser of the command line. Its result has an ``action``: module and name of the verb's function."""
     top = Parser(prog="pebench", description="A benchmark of positional encodings for transformers.")
     top.add_argument("--version", action="version", version=f"pebench {__version__}")
     verbs = top.add_subparsers(required=True, metavar="VERB", parser_class=Parser)

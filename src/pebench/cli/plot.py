@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pebench.encodings.base import EncodingSpec
 
 SUFFIXES = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
-"""What a picture may be written as, and what to leave out so that it has the same bytes every day."""
+"""Suffixes of pictures, and the metadata to leave out so that a picture has the same bytes every day."""
 
 LONGEST = 2048
-"""Positions; every pair of them has a pixel."""
+"""Largest number of positions; every pair of them has a pixel."""
 
 
 def plot_command(options: argparse.Namespace) -> int:
-    """``pebench plot-encoding``."""
+    """Write the picture of an encoding."""
     name, chosen = read_options(options.encoding, options.settings)
     output = options.output or Path(re.sub(r"[^\w.-]+", "_", options.encoding) + ".svg")
     if output.suffix.lower() not in SUFFIXES:
@@ -60,10 +60,10 @@ def plot_command(options: argparse.Namespace) -> int:
 
 
 def _spec(name: str, options: argparse.Namespace) -> "EncodingSpec":
-    """The model to draw it in.
+    """Return the model that the encoding is drawn in.
 
     Raises:
-        UserError: For a length that is too long, or no square where a grid is asked for.
+        UserError: For a length that is too long, or not a square where a grid is asked for.
         ValueError: If the heads do not divide the width.
     """
     from pebench.encodings.base import EncodingSpec
@@ -84,7 +84,7 @@ def _spec(name: str, options: argparse.Namespace) -> "EncodingSpec":
 
 
 def _note(spec: "EncodingSpec", redrawn: bool, trained: bool) -> str:
-    """What the picture is of, in small print."""
+    """Return the small print of the picture: the size of the model, and how its parameters were drawn."""
     model = f"width {spec.d_model}, {spec.num_heads} heads, {' x '.join(map(str, spec.extent))} positions"
     if redrawn:
         return f"{model}; untrained, parameters drawn from N(0, 0.01): as initialised it tells nothing"

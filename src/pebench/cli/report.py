@@ -6,10 +6,10 @@ import sys
 
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 
 
-@no_search_for_garbage()
+@paused_garbage_collection()
 def report_command(options: argparse.Namespace) -> int:
     """Print a page of results, or write it in every format."""
     from pebench.results.page import Page

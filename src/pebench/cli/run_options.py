@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from pebench.cli.verbs import REFERENCE_HELP, later
+from pebench.cli.verbs import REFERENCE_HELP
 from pebench.config import CORE_ENCODINGS, REGIMES, TIERS
 
 DESCRIPTION = (
@@ -15,7 +15,7 @@ DESCRIPTION = (
 def add_run(verbs: Any) -> None:
     """Add ``run`` to the command line."""
     run = verbs.add_parser("run", help="train encodings on tasks and print a table", description=DESCRIPTION)
-    run.set_defaults(action=later("run", "run_command"))
+    run.set_defaults(action=("run", "run_command"))
     _add_what(run.add_argument_group("what to run"))
     _add_how(run.add_argument_group("how to run it"))
 

@@ -1,8 +1,5 @@
 """The options of every verb but ``run``."""
 
-import argparse
-import importlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +8,6 @@ from pebench.config import REFERENCE_ENCODING
 REFERENCE_HELP = (
     f"compare rows to this one, named by its label in the table (default: the suite's, or {REFERENCE_ENCODING})"
 )
-
-
-def later(module: str, name: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function of `pebench.cli` that is imported when it is called."""
-    return lambda options: getattr(importlib.import_module(f"pebench.cli.{module}"), name)(options)
 
 
 def add_verbs(verbs: Any) -> None:
@@ -39,7 +31,7 @@ def _list(verbs: Any) -> None:
         "--format", default="text", metavar="FORMAT",
         help="how to list encodings: as text (default), or pebench's own ones as markdown or overview",
     )  # fmt: skip
-    verb.set_defaults(action=later("listing", "list_command"))
+    verb.set_defaults(action=("listing", "list_command"))
 
 
 def _verify(verbs: Any) -> None:
@@ -50,7 +42,7 @@ def _verify(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
     _settings(verb)
-    verb.set_defaults(action=later("verify", "verify_command"))
+    verb.set_defaults(action=("verify", "verify_command"))
 
 
 def _settings(verb: Any) -> None:
@@ -63,7 +55,7 @@ def _settings(verb: Any) -> None:
 def _status(verbs: Any) -> None:
     verb = verbs.add_parser("status", help="show how far a suite is, from any terminal or machine that sees its folder")
     verb.add_argument("out", type=Path, metavar="DIR", help="an output folder")
-    verb.set_defaults(action=later("inspect", "status_command"))
+    verb.set_defaults(action=("inspect", "status_command"))
 
 
 def _show(verbs: Any) -> None:
@@ -74,7 +66,7 @@ def _show(verbs: Any) -> None:
     verb.add_argument(
         "--out", type=Path, default=Path("runs"), metavar="DIR", help="look for the runs here (default: runs)"
     )
-    verb.set_defaults(action=later("inspect", "show_command"))
+    verb.set_defaults(action=("inspect", "show_command"))
 
 
 def _compare(verbs: Any) -> None:
@@ -83,7 +75,7 @@ def _compare(verbs: Any) -> None:
         verb.add_argument(
             name, type=Path, metavar=name.upper(), help="a run's folder, an output folder or a .jsonl file"
         )
-    verb.set_defaults(action=later("inspect", "compare_command"))
+    verb.set_defaults(action=("inspect", "compare_command"))
 
 
 def _merge(verbs: Any) -> None:
@@ -95,7 +87,7 @@ def _merge(verbs: Any) -> None:
     )
     verb.add_argument("--suite", metavar="NAME_OR_FILE", help="keep only the runs that are part of this suite")
     verb.add_argument("--prefer-first", action="store_true", help="where records contradict, keep the first source's")
-    verb.set_defaults(action=later("merge", "merge_command"))
+    verb.set_defaults(action=("merge", "merge_command"))
 
 
 def _report(verbs: Any) -> None:
@@ -118,7 +110,7 @@ def _report(verbs: Any) -> None:
     verb.add_argument(
         "--allow-unmatched", action="store_true", help="show tables whose rows break their regime, with a mark"
     )
-    verb.set_defaults(action=later("report", "report_command"))
+    verb.set_defaults(action=("report", "report_command"))
 
 
 def _cite(verbs: Any) -> None:
@@ -126,7 +118,7 @@ def _cite(verbs: Any) -> None:
     verb.add_argument(
         "names", nargs="*", metavar="NAME", help="encodings, tasks or suites; without a name, pebench itself"
     )
-    verb.set_defaults(action=later("report", "cite_command"))
+    verb.set_defaults(action=("report", "cite_command"))
 
 
 def _plot(verbs: Any) -> None:
@@ -135,7 +127,7 @@ def _plot(verbs: Any) -> None:
         description="Draw what an encoding adds to the input, the residual stream or the attention logits of a model, "
         "and how similar two positions are, by their distance; on a grid, each patch and the one in the middle.",
     )  # fmt: skip
-    verb.set_defaults(action=later("plot", "plot_command"))
+    verb.set_defaults(action=("plot", "plot_command"))
     verb.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
     verb.add_argument("--output", type=Path, metavar="FILE", help="an .svg, .png or .pdf file (default: NAME.svg)")
     verb.add_argument(
@@ -159,4 +151,4 @@ def _tensorboard(verbs: Any) -> None:
         "--host", default="127.0.0.1", metavar="H", help="address (default: 127.0.0.1, this machine alone)"
     )
     verb.add_argument("--public", action="store_true", help="allow a host that other machines can reach")
-    verb.set_defaults(action=later("tensorboard", "tensorboard_command"))
+    verb.set_defaults(action=("tensorboard", "tensorboard_command"))

@@ -10,7 +10,7 @@ from pebench.engine.execution import RunOptions, check_devices, execution, runs_
 from pebench.engine.executors import find_executor
 from pebench.engine.run import make_plan
 from pebench.runs.costs import Cost, check_costs
-from pebench.runs.plan import Forecast, Plan, forecast, load, states
+from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states
 from pebench.runs.suite import Suite
 
 
@@ -60,12 +60,12 @@ def preview_suite(
     check_devices(plan.kinds, how)
     costs = check_costs(plan.kinds)
     selecting = plan.selecting()
-    known = load(selecting, how.out)
+    known = load_records(selecting, how.out)
     runs = [*selecting, *plan.testing(known)]
-    found = states(runs, how.out)
+    found = run_states(runs, how.out)
     left = ("to do", "failed") if how.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
-    later = plan.later(known)
+    later = plan.undecided(known)
     return Preview(
         plan=plan,
         runs=runs,

@@ -25,9 +25,9 @@ from pebench.engine.signals import handling
 from pebench.formatting import counted
 from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.costs import check_costs
-from pebench.runs.plan import Plan, load, note_plan
+from pebench.runs.plan import Plan, load_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
 from pebench.runs.suite import Encoding, Suite, load_suite
 from pebench.tasks import find_task
@@ -165,7 +165,7 @@ def run_suite(
                 untested = _untested(plan, records, how, observer)
             if not runs:
                 continue
-            known = load(runs, how.out)
+            known = load_records(runs, how.out)
             stage = _stage(title, runs, known, plan, how)
             observer.planned(stage)
             for message in _warnings(runs, known):
@@ -175,7 +175,7 @@ def run_suite(
                 with _prepared(stage, failed, how, observer) as (execute, worker_options, resources):
                     # called here and not one function deeper, so that a traceback from a loss stays short
                     execute(stage.todo, worker_options, resources, observer)
-                known |= load(stage.todo, how.out)
+                known |= load_records(stage.todo, how.out)
             records |= known
         missing = [config for config in runs if config.key not in records]  # of the last stage, which tests
     return Results(list(records.values()), plan.suite, missing=missing, untested=untested)
@@ -237,7 +237,7 @@ def _prepared(
     execute = find_executor(how.executor)
     for config in {(config.task, config.data): config for config in stage.todo}.values():
         find_task(config.task).check_available(config.data, how.data_dir)
-    with observer.loading(), no_search_for_garbage():  # this loads torch
+    with observer.loading(), paused_garbage_collection():  # this loads torch
         if not how.here and not how.elsewhere:
             warm_up()
         kinds = list({config.kind_key: config for config in stage.todo}.values())
@@ -249,7 +249,7 @@ def _prepared(
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
     options, resources = how.worker_options(jobs), how.resources(jobs)
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
-        note_plan(stage.runs, how.out)
+        write_plan(stage.runs, how.out)
         observer.started()
         try:
             if not how.elsewhere:

@@ -83,7 +83,7 @@ def test_progress_is_read_from_leases_and_the_clock_begins_with_each_attempt(
     assert backlog.watch([config]) == []
     with claim(folder(config, tmp_path)) as lease:
         assert backlog.watch([config]) == []
-        lease.tell(5, {"val/loss": 1.0})
+        lease.report(5, {"val/loss": 1.0})
         assert backlog.watch([config]) == []
         assert told == [(5, {"val/loss": 1.0})]
     monkeypatch.setattr(watching, "LATE_S", -1000.0)

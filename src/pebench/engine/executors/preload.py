@@ -4,12 +4,12 @@ import contextlib
 import importlib
 import threading
 
-from pebench.runs.collector import no_search_for_garbage
+from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.parent import end_with_parent
 
 _imported = threading.Event()
 _watcher = end_with_parent(until=_imported)  # nobody waits for imports that nobody needs
-with contextlib.suppress(Exception), no_search_for_garbage():  # the run itself reports what is wrong
+with contextlib.suppress(Exception), paused_garbage_collection():  # the run itself reports what is wrong
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
     import pebench.data.text

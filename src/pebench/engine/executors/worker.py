@@ -54,7 +54,7 @@ def work(
         limit = options.time_limit_s or math.inf
 
         def progress(step: int, metrics: Mapping[str, float]) -> None:
-            lease.tell(step, metrics)
+            lease.report(step, metrics)
             on_progress(step, metrics)
 
         try:
