@@ -273,7 +273,7 @@ def test_the_short_answer_gives_each_encoding_its_own_figure(start: str, task: s
     assert len(found) >= count * len(pages)
     for place, page in enumerate(pages):
         (table,) = [t for t in Page.of(records_of(page)).tables if t.task.name == task]
-        labels, cells = differences([table], Page((table,))).values()
+        labels, cells = (column.texts for column in differences([table], Page((table,))).values())
         known = {label: re.search(FIGURE, cell)[0] for label, cell in zip(labels, cells, strict=True)}
         of_page = found[count * place : count * (place + 1)]
         assert of_page == [(words, known[IN_WORDS[words]]) for words, _ in of_page]
