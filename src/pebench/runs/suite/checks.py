@@ -9,7 +9,7 @@ from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfi
 from pebench.errors import UserError, unknown_name
 from pebench.runs.suite.encodings import Encoding, option_names
 from pebench.runs.suite.values import combinations, is_list, utc
-from pebench.tasks import TASKS
+from pebench.tasks import find_task
 
 
 @contextlib.contextmanager
@@ -131,7 +131,11 @@ def _check_lists(name: str, values: Any, tasks: Sequence[str]) -> Iterator[str]:
 
 def margin_names(tasks: Iterable[str]) -> set[str]:
     """Return the names that margins may be declared for: tasks and their metrics."""
-    return {*tasks, *(TASKS[name].metric for name in tasks if name in TASKS)}
+    found = {*tasks}
+    for name in tasks:
+        with contextlib.suppress(UserError):  # unknown tasks are reported elsewhere
+            found.add(find_task(name).metric)
+    return found
 
 
 def check_margins(margin: Mapping[str, float], tasks: Sequence[str]) -> Iterator[str]:
