@@ -32,10 +32,10 @@ LENGTHS = (64, 256)
 GROUP = 3  # encodings between two blocks of `none`
 STEPS, CUDA_STEPS = 2, 20  # of a block
 BARS = dict.fromkeys(("rope", "add", "learned", "concat"), 1.05) | dict.fromkeys(("alibi", "sandwich"), 1.25)
-"""What a step at the larger length may cost beside `none`'s."""
+"""The largest ratio of a step at the larger length to one of `none` that is accepted."""
 
 BAR_ROUNDS = 5
-"""How many times as often those are measured."""
+"""Rounds of those with a bar for each round of all."""
 
 Ratios = dict[str, list[float]]
 """Seconds of a step over those of `none`, in each round; no ratios where an encoding does not serve the model."""

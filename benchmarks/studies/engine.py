@@ -33,7 +33,7 @@ RUNS = ["run", "--task", "vit-digits", "--pe", "add", "--pe", "rope", "--device"
 EMBEDDED = ("vit-digits", "text-order", "lm-grammar")
 
 Row = tuple[str, str, str]
-"""What is measured, the figure, and the bar that it should keep."""
+"""A measurement, its figure, and the bar that it should keep."""
 
 
 def measure(folder: Path, rounds: int, data_dir: str | None = None) -> Iterator[Row]:

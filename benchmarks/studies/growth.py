@@ -39,7 +39,7 @@ FINISHED = (100, 500, 2_000)
 SLACK = 1.25  # how much worse than arithmetic is marked
 
 Points = dict[str, list[dict[str, float]]]
-"""What has been measured of each encoding, in the order of the columns: seconds, gib, flops."""
+"""Measurements of each encoding, in the order of the columns: seconds, gib, flops."""
 
 
 @dataclass

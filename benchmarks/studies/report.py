@@ -39,7 +39,7 @@ BARS = "15 s and 1 GiB"
 
 
 Row = tuple[str, str, str, str]
-"""What is reported, seconds by the clock, seconds of the processor, largest memory."""
+"""A report, its seconds by the clock, its seconds of the processor, its largest memory."""
 
 
 def measure(folder: Path, count: int, rounds: int) -> Iterator[Row]:

@@ -20,7 +20,8 @@ from pebench.errors import UserError
 from pebench.results.prose import Link, Prose
 from pebench.results.tables import Table
 from pebench.runs.suite import load_suite, shipped, suite_files
-from pebench.tasks import TASKS
+from pebench.tasks import TASKS, find_task
+from pebench.tasks.registry import is_task
 
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
@@ -75,14 +76,14 @@ def bibtex(names: Iterable[str]) -> str:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
     """
     names = list(names)
-    images = _images(name for name in names if name in TASKS)
+    images = _images(name for name in names if is_task(name))
     keys = {key for name in names for key in keys_of(name, images)}
     return "\n\n".join(bibliography()[key].replace(IMAGES, "") for key in sorted(keys)) + "\n"
 
 
 def _images(tasks: Iterable[str]) -> bool:
     """Return True if one of the tasks is of images, or if none is named."""
-    named = [TASKS[name] for name in tasks]
+    named = [find_task(name) for name in tasks]
     return not named or any(task.image for task in named)
 
 
@@ -98,8 +99,8 @@ def keys_of(name: str, images: bool = True) -> set[str]:
     """
     if name == OWN:
         return {OWN}
-    if name in TASKS:
-        return set(TASKS[name].cite)
+    if is_task(name):
+        return _of_task(name)
     if name in suite_files() or name.endswith(".py"):
         kinds = replace(load_suite(name), regime="width").kinds()  # without counting costs
         tasks = {config.task for config in kinds}
@@ -110,6 +111,14 @@ def keys_of(name: str, images: bool = True) -> set[str]:
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name), images)
+
+
+def _of_task(name: str) -> set[str]:
+    """Keys that a task names; one that is not ours may name none."""
+    keys = set(find_task(name).cite)
+    if unknown := keys - set(bibliography()):
+        raise UserError(f"task {name!r} cites {min(unknown)!r}, which is not in pebench's bibliography.")
+    return keys
 
 
 def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
@@ -158,8 +167,9 @@ class Sources:
 def sources(tables: Sequence[Table]) -> Sources:
     """Return the works that the results of tables are based on."""
     ours = sorted(our_parts(row.config for table in tables for row in table.rows))
-    tasks = {table.task.name: table.task for table in tables}
-    images = _images(tasks)
+    images = _images(table.task.name for table in tables)
+    # tasks of others are left out, as their encodings are: a page must not depend on what its reader has
+    tasks = {table.task.name: table.task for table in tables if table.task.name in TASKS}
     keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))
     return Sources(tuple(sorted(keys)), f"pebench cite {' '.join([OWN, *tasks, *ours])}")
 

@@ -1,6 +1,6 @@
 """The legend of a page: each encoding in a sentence, with the options that rows set."""
 
-from pebench.encodings.plugins import origin_text
+from pebench.encodings.origins import origin_text
 from pebench.encodings.registry import encoding_cards, our_parts
 from pebench.formatting import natural
 from pebench.results.page import Page

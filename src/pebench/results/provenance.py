@@ -2,15 +2,16 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig, assignments, literal, sort_key
 from pebench.encodings import registry
-from pebench.encodings.plugins import SHORT, origin_text
+from pebench.encodings.origins import SHORT, origin_text
 from pebench.formatting import counted, format_encoding, seeds_text
 from pebench.results.tables import Table
 from pebench.runs.records import Record
+from pebench.tasks import registry as tasks
 
 
 def command(table: Table) -> str:
@@ -69,7 +70,7 @@ def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
         found[name] = {record.environment.get(name) for record in records}
     found["data"] = {record.dataset.get("fingerprint") for record in records}
     found["sizes"] = {_sizes(record) for record in records}
-    if plugins := plugins_of(records):
+    if plugins := [*plugins_of(records), *_tasks_of(records)]:
         found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
 
@@ -84,10 +85,19 @@ def plugins_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
     return [item for record in records for item in record.environment.get("plugins", {}).items()]
 
 
-def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
-    """Return each plug-in's name to the different sources that it had, as their SHA-256."""
+def _tasks_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
+    """Return the name and origin of every task that is not pebench's own, once for each record."""
+    return [(record.config.task, facts) for record in records if (facts := record.environment.get("task"))]
+
+
+def _sources(plugins: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:
+    """Return each plug-in's name to the different sources that it had, as their SHA-256.
+
+    Args:
+        plugins: Name and origin, once for each record.
+    """
     found: dict[str, list[str]] = {}
-    for name, facts in plugins_of(records):
+    for name, facts in plugins:
         found.setdefault(name, []).append(facts.get("sha256", "unknown"))
     return {name: sorted(set(sources)) for name, sources in found.items()}
 
@@ -98,23 +108,27 @@ def changed_plugins(records: Iterable[Record]) -> list[str]:
     Args:
         records: Records of these runs, which are kept.
     """
-    warnings = []
-    for name, sources in _sources(records).items():
-        now = registry.source_now(name)
-        if now and set(sources) - {now, "unknown"}:
-            warnings.append(
-                f"encoding {name!r} has changed since runs here were done with it: its source was "
-                f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; another "
-                "--out does them again."
-            )
-    return warnings
+    records, texts = list(records), []
+    for kind, source_now, plugins in (
+        ("encoding", registry.source_now, plugins_of(records)),
+        ("task", tasks.source_now, _tasks_of(records)),
+    ):
+        for name, sources in _sources(plugins).items():
+            now = source_now(name)
+            if now and set(sources) - {now, "unknown"}:
+                texts.append(
+                    f"{kind} {name!r} has changed since runs here were done with it: its source was "
+                    f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; "
+                    "another --out does them again."
+                )
+    return texts
 
 
-def _mixed_sources(records: Iterable[Record]) -> list[str]:
+def _mixed_sources(records: Sequence[Record]) -> list[str]:
     """Return a sentence for each plug-in that was not the same in all its runs."""
     return [
         f"Runs of {name} were not made with the same source of it: {', '.join(s[:SHORT] for s in sources)}."
-        for name, sources in _sources(records).items()
+        for name, sources in _sources([*plugins_of(records), *_tasks_of(records)]).items()
         if len(sources) > 1
     ]
 

@@ -46,7 +46,7 @@ def column_title(table: "Table", along: str) -> str:
 
 def headline(task: Task) -> str:
     """Return the headline metric with its unit and direction."""
-    return f"{task.metric.replace('_', ' ')}{' %' * task.is_share} {arrow(task)}"
+    return f"{task.metric.replace('_', ' ')}{' %' * task.percent} {arrow(task)}"
 
 
 def arrow(task: Task) -> str:
@@ -56,7 +56,7 @@ def arrow(task: Task) -> str:
 
 def difference_unit(task: Task) -> str:
     """Return the unit that differences of the headline metric are shown in."""
-    return "points" if task.is_share else task.metric.replace("_", " ")
+    return "points" if task.percent else task.metric.replace("_", " ")
 
 
 def margin_text(margin: float, task: Task) -> str:

@@ -42,7 +42,7 @@ def results(table: Table, page: Page) -> Grid:
         "Encoding": words(row.label for row in rows),
         headline(task): numbers((mean_cell(row.estimate, task) for row in rows), task.higher_is_better),
         "n": numbers(_n_cell(row) for row in rows),
-        f"Δ to {table.reference}{' (points)' * task.is_share}": numbers(
+        f"Δ to {table.reference}{' (points)' * task.percent}": numbers(
             mean_cell(row.difference, task, "+") for row in rows
         ),
         "Verdict": _words(_row_verdict(row, table, equivalent.get(row.label)) for row in rows),
@@ -101,7 +101,7 @@ def contrasts(table: Table, page: Page) -> Grid:
         return {}
     return {
         "Contrast": words(f"{contrast.first} - {contrast.second}" for contrast in found),
-        f"Δ{' (points)' * task.is_share}": numbers(mean_cell(contrast.difference, task, "+") for contrast in found),
+        f"Δ{' (points)' * task.percent}": numbers(mean_cell(contrast.difference, task, "+") for contrast in found),
         "n": numbers(count_cell(contrast.difference.n) for contrast in found),
         "Verdict": _words(_verdict_cell(contrast.verdict, contrast.equivalent, task) for contrast in found),
         "p": numbers(p_cell(contrast.p_adjusted) for contrast in found),
