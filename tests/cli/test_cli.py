@@ -683,6 +683,7 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
     assert "Traceback" not in output + errors
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
     tmp_path: Path, descendants: Callable[[int], set[int]]
 ) -> None:
@@ -702,6 +703,7 @@ def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
     )  # an exception while Python itself starts is nobody's to catch
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_goes_on_where_it_was_stopped(
     tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
 ) -> None:
