@@ -57,6 +57,7 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
     assert "Traceback" not in output + errors
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
     tmp_path: Path, descendants: Callable[[int], set[int]]
 ) -> None:
