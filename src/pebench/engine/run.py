@@ -31,6 +31,8 @@ from pebench.runs.plan import Plan, load_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
 from pebench.runs.suite import Encoding, Suite, load_suite
 from pebench.tasks import find_task
+from pebench.tasks.registry import clash as task_clash
+from pebench.tasks.registry import normal_name
 
 UNDECLARED = "command line"
 """Name of a suite that no file declares."""
@@ -107,7 +109,7 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     suite = Suite(
         UNDECLARED,
         "",
-        tasks=[tasks] if isinstance(tasks, str) else tasks,
+        tasks=[normal_name(name) for name in ([tasks] if isinstance(tasks, str) else tasks)],
         encodings=encodings,
         seeds=seeds,
         tier=tier,
@@ -211,8 +213,9 @@ def _untested(plan: Plan, records: Mapping[str, Record], how: Execution, observe
 
 
 def _warnings(runs: Sequence[RunConfig], known: Mapping[str, Record]) -> list[str]:
-    """Return what may surprise about the encodings of runs: names used twice, and plug-ins that have changed."""
+    """Return warnings about the encodings and tasks of runs: names used twice, plug-ins that have changed."""
     clashes = [registry.clash(encoding) for encoding in dict.fromkeys(config.encoding for config in runs)]
+    clashes += [task_clash(task) for task in dict.fromkeys(config.task for config in runs)]
     return [*filter(None, clashes), *changed_plugins(known.values())]
 
 
