@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pebench.models import LanguageModel, TextClassifier, ViT
     from pebench.results.frame import Results, load_results
     from pebench.runs.suite import Suite, load_suite
+    from pebench.tasks import Task, TaskKind, register_task
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,9 @@ _WHERE = {
     "EncodingSpec": "pebench.encodings.base",
     "PositionalEncoding": "pebench.encodings.base",
     "register": "pebench.encodings.registry",
+    "Task": "pebench.tasks",
+    "TaskKind": "pebench.tasks",
+    "register_task": "pebench.tasks",
     "TextClassifier": "pebench.models",
     "LanguageModel": "pebench.models",
     "ViT": "pebench.models",
@@ -43,9 +47,9 @@ _WHERE = {
 """Public names, and the modules that define them."""
 
 __all__ = [
-    "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "TextClassifier",
-    "UserError", "ViT", "__version__", "datamodule", "load_results", "load_suite", "preview_suite", "register",
-    "run", "run_suite",
+    "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task", "TaskKind",
+    "TextClassifier", "UserError", "ViT", "__version__", "datamodule", "load_results", "load_suite", "preview_suite",
+    "register", "register_task", "run", "run_suite",
 ]  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_a_card_is_complete(task):
 @every_task
 def test_a_card_names_its_classes(task):
     card = TASKS[task]
-    assert issubclass(resolve(card.module), SequenceModule)
+    assert issubclass(resolve(card.kind.module), SequenceModule)
     assert issubclass(resolve(card.data), TensorDataModule)
     assert resolve(card.data).source == card.source
 
@@ -105,7 +105,7 @@ ARGUMENTS = {
 @every_task
 def test_the_metrics_of_a_card_are_measured(task):
     card = TASKS[task]
-    module = resolve(card.module)("none", **ARGUMENTS[task.split("-")[0]], d_model=8, num_layers=1, num_heads=2)
+    module = resolve(card.kind.module)("none", **ARGUMENTS[task.split("-")[0]], d_model=8, num_layers=1, num_heads=2)
     chosen_by = {card.monitored(monitor)[0] for monitor in MONITORS}
     assert {f"val/{card.metric}", f"test/{card.metric}", *chosen_by} <= set(module.metrics)
     assert card.higher_is_better is (card.metric == "accuracy")

@@ -12,9 +12,7 @@ def list_command(options: argparse.Namespace) -> int:
     if options.what == "encodings":
         return _list_encodings(options.format)
     if options.what == "tasks":
-        from pebench.tasks import TASKS
-
-        rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in TASKS.values()]
+        rows = _tasks()
     elif options.what == "suites":
         from pebench.runs.suite import load_suite, suite_files
 
@@ -30,6 +28,16 @@ def list_command(options: argparse.Namespace) -> int:
     width = max(len(name) for name, _ in rows)
     sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
     return 0
+
+
+def _tasks() -> list[tuple[str, str]]:
+    """Return every task by name, and at the end those of installed packages that cannot be used."""
+    from pebench.tasks.registry import TASKS, plugin_tasks
+
+    others, problems = plugin_tasks()
+    tasks = [*TASKS.values(), *others.values()]
+    rows = [(task.name, f"{task.summary} [{', '.join(task.budgets)}]") for task in tasks]
+    return rows + [("cannot be used:", problem) for problem in problems]
 
 
 def _list_encodings(form: str) -> int:

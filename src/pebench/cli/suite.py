@@ -12,6 +12,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.runs.plan import Plan
 from pebench.runs.records import read_config
 from pebench.runs.suite import Suite, load_suite
+from pebench.tasks.registry import normal_name
 
 WITHOUT_CONFIG = (
     "task", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime",
@@ -75,9 +76,10 @@ def requested_plan(options: argparse.Namespace) -> Plan:
 
 def requested_suite(options: argparse.Namespace) -> Suite:
     """Return the suite that the options name, with their changes."""
-    suite = load_suite(options.suite) if options.suite else Suite(UNDECLARED, "", tasks=options.task)
-    if options.suite and options.task:
-        suite = suite.part(options.task)
+    tasks = [normal_name(name) for name in options.task or ()]
+    suite = load_suite(options.suite) if options.suite else Suite(UNDECLARED, "", tasks=tasks)
+    if options.suite and tasks:
+        suite = suite.part(tasks)
     changes: dict[str, Any] = {
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,

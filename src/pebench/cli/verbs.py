@@ -36,11 +36,14 @@ def _list(verbs: Any) -> None:
 
 def _verify(verbs: Any) -> None:
     verb = verbs.add_parser(
-        "verify", help="check every property of an encoding, and print its card",
+        "verify", help="check every property of an encoding or of a task, and print its card",
         description="Check every property that an encoding must have, in small models of all kinds that it serves. If "
-        "all hold, print its card: what it acts on, its parameters and its cost. Exit code 1 if a property is broken.",
+        "all hold, print its card: what it acts on, its parameters and its cost. Of a task, check its data, its metric "
+        "and what it declares. Exit code 1 if a property is broken.",
     )  # fmt: skip
-    verb.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
+    verb.add_argument(
+        "encoding", metavar="NAME|MODULE:OBJECT", help="an encoding or a task: its name, or the place of your own"
+    )
     _settings(verb)
     verb.set_defaults(action=("verify", "verify_command"))
 

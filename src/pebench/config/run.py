@@ -198,7 +198,8 @@ class RunConfig:
         """The run's folder under the output folder: ``task/encoding/seed0-key``."""
         encoding = self.encoding.replace(":", ".")  # not every file system and shell takes the colon of module:Class
         prefix = "select-" if self.stage == "select" else ""
-        return f"{self.task}/{encoding}/{prefix}seed{self.seed}-{self.key}"
+        task = self.task.partition("(")[0].replace(":", ".")  # the key at the end stands for a task's options, too
+        return f"{task}/{encoding}/{prefix}seed{self.seed}-{self.key}"
 
 
 def _digest(text: str) -> str:

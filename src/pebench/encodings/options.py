@@ -1,4 +1,4 @@
-"""Options of encodings: written behind a name as in ``rope(theta=500.0)``, and brought into one form."""
+"""Options of encodings and tasks: written behind a name as in ``rope(theta=500.0)``, and brought into one form."""
 
 import ast
 import math
@@ -9,18 +9,22 @@ from typing import Any
 from pebench.encodings.cards import EncodingCard
 from pebench.errors import UNREADABLE, UserError, unknown_name
 
+ENCODING = "an encoding as in rope, rope(theta=500.0) or concat(table=learned)"
+"""A description of a name with options, for messages."""
 
-def split_encoding(text: str) -> tuple[str, dict[str, Any]]:
+
+def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, Any]]:
     """Split a name with options into the name and the options as they are written.
 
     Args:
         text: ``"rope"``, ``"rope(theta=500.0)"``, or a table's label: ``"concat (table=learned)"``.
+        expected: A description of such a name, for the message.
 
     Raises:
         UserError: If the text has another form.
 
     Example:
-        >>> split_encoding("concat (table=learned, d_p=8)")
+        >>> split_options("concat (table=learned, d_p=8)")
         ('concat', {'table': 'learned', 'd_p': 8})
     """
     name, bracket, rest = text.partition("(")
@@ -37,8 +41,7 @@ def split_encoding(text: str) -> tuple[str, dict[str, Any]]:
             raise SyntaxError
     except UNREADABLE:
         raise UserError(
-            "expected an encoding as in rope, rope(theta=500.0) or concat(table=learned), values as Python writes them "
-            f"(5, True, 'learned', None), got {text!r}."
+            f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {text!r}."
         ) from None
     return name, options
 

@@ -1,19 +1,10 @@
 """Encodings that `pebench.register` has made known in this process, and what other processes need to know them."""
 
-import re
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 
 from pebench.encodings import plugins
 from pebench.encodings.cards import card_of
-from pebench.encodings.sources import find_source
-
-MAIN = ("__main__", "__mp_main__")
-"""Names of a script's module; the second is its name in processes that multiprocessing starts."""
-
-SUITE = "<run_path>"
-"""Name that `runpy` gives to the module of a suite's file."""
+from pebench.encodings.origins import digest, source_of
 
 classes: dict[str, type] = {}
 """Registered classes by name; pebench's own are here once their files are imported."""
@@ -31,12 +22,6 @@ def of_others() -> dict[str, type]:
     return {name: cls for name, cls in classes.items() if not is_ours(cls)}
 
 
-def source_of(cls: type) -> Path | None:
-    """Return the file that defines a class; None if there is none."""
-    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or find_source(cls.__module__)
-    return Path(origin) if origin else None
-
-
 def remember_origin(cls: type, facts: dict[str, str] | None = None) -> None:
     """Keep the origin of a class that is not pebench's own, for the records of runs.
 
@@ -47,7 +32,7 @@ def remember_origin(cls: type, facts: dict[str, str] | None = None) -> None:
     if facts:
         _origins[cls] = facts
     elif cls not in _origins:
-        _origins[cls] = {"place": f"{cls.__module__}:{cls.__qualname__}", "sha256": plugins.digest(source_of(cls))}
+        _origins[cls] = {"place": f"{cls.__module__}:{cls.__qualname__}", "sha256": digest(source_of(cls.__module__))}
 
 
 def origins(among: Iterable[type]) -> dict[str, dict[str, str]]:
@@ -60,11 +45,14 @@ def origins(among: Iterable[type]) -> dict[str, dict[str, str]]:
     return {name: _origins[cls] | {"summary": card_of(name, cls).summary} for name, cls in found.items()}
 
 
+def _modules() -> dict[str, str]:
+    """Return the names that are not pebench's own, each with the module that registered it."""
+    return {name: cls.__module__ for name, cls in of_others().items()}
+
+
 def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the folders to search and the modules to import by which another process knows the same encodings."""
-    modules = {cls.__module__ for cls in of_others().values()} - {*MAIN, SUITE}
-    folders = {plugins.folder_of(module) for module in modules} | plugins.used_folders
-    return tuple(sorted(filter(None, folders))), tuple(sorted(modules))
+    return plugins.needs(_modules().values())
 
 
 def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
@@ -88,13 +76,4 @@ def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
         script: True if the other processes import the script that started this one, as multiprocessing's do.
         modules: True if they import the modules that this process has imported.
     """
-    again = MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
-    lost = {*MAIN, SUITE} - {*again}
-    if not modules:
-        lost |= {cls.__module__ for cls in classes.values()}
-    unknown = {name for name, cls in of_others().items() if cls.__module__ in lost}
-    for word in words:
-        for name in re.findall(r"[\w.-]+", word):
-            if name in unknown:
-                return name
-    return ""
+    return plugins.stays_here(_modules(), words, script, modules)

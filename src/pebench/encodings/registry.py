@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from pebench.config import RunConfig
 from pebench.encodings import plugins, registered
 from pebench.encodings.cards import EncodingCard, card_of
-from pebench.encodings.options import normalise, split_encoding
+from pebench.encodings.options import normalise, split_options
+from pebench.encodings.origins import digest, source_of
 from pebench.encodings.ours import encoding_cards, hint_of_name, unknown_encoding
 from pebench.encodings.plugins import Plugin
 from pebench.encodings.registered import adopt, needs, origins, stays_here
-from pebench.encodings.sources import find_source
 from pebench.errors import UserError
 
 __all__ = [
@@ -56,14 +56,10 @@ def register(name: str) -> Callable[[T], T]:
 
 
 def _check_name(name: str, cls: type) -> None:
-    if not plugins.NAME.fullmatch(name):
-        raise UserError(f"expected a name of letters, digits and . _ - for an encoding, got {name!r}.")
-    if name in encoding_cards():
-        raise UserError(f"encoding {name!r} is one of pebench's own; register {cls.__name__} by another name.")
     known = registered.classes.get(name, cls)
-    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):  # equal if a cell is run again
-        where = f"{known.__module__}:{known.__qualname__}"
-        raise UserError(f"encoding {name!r} is {where} already; register {cls.__name__} by another name.")
+    same = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)  # as a cell is run again
+    place = None if same else f"{known.__module__}:{known.__qualname__}"
+    plugins.check_name(name, cls.__name__, encoding_cards(), place)
 
 
 # Cards and classes by name
@@ -86,8 +82,7 @@ def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
 
 def clash(name: str) -> str:
     """Return a warning if an installed package offers an encoding by a name of pebench's own; else nothing."""
-    plugin = plugins.offered()[0].get(name) if name in encoding_cards() else None
-    return f"{plugin} has the name of one of pebench's own, which is used: {plugin.place} is not." if plugin else ""
+    return plugins.clash(name, encoding_cards())
 
 
 def find_plugin(name: str) -> Plugin | None:
@@ -96,15 +91,8 @@ def find_plugin(name: str) -> Plugin | None:
     Raises:
         UserError: If an installed package offers the name in a way that cannot be used.
     """
-    if name in encoding_cards():
-        return None
-    offered, problems = plugins.offered()
-    if name in problems:
-        raise UserError(problems[name])
-    plugin, cls = plugins.at_place(name) or offered.get(name), registered.classes.get(name)
-    if plugin and cls and plugin.module.split(".")[0] != cls.__module__.split(".")[0]:
-        return None  # the class was registered by another package than the one that offers the name
-    return plugin
+    cls = registered.classes.get(name)
+    return plugins.by_name(name, encoding_cards(), cls.__module__ if cls else None)
 
 
 def encoding_card(name: str) -> EncodingCard:
@@ -157,8 +145,9 @@ def source_now(name: str) -> str | None:
     except UserError:
         return None
     cls = registered.classes.get(name)
-    source = find_source(plugin.module) if plugin else registered.source_of(cls) if cls else None
-    return plugins.digest(source) if source else None
+    module = plugin.module if plugin else cls.__module__ if cls else None
+    source = source_of(module) if module else None
+    return digest(source) if source else None
 
 
 # Names with options
@@ -186,7 +175,7 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
 
 def read_encoding(text: str) -> tuple[str, dict[str, Any]]:
     """Return what `parse_encoding` does, but all options, as they are written."""
-    name, options = split_encoding(text)
+    name, options = split_options(text)
     if "(" not in text:  # options are checked by who takes them, and the name with them
         encoding_card(name)
     return name, options

@@ -14,6 +14,7 @@ from pebench.encodings import registry
 from pebench.engine.executors import Resources
 from pebench.engine.observer import Observer
 from pebench.errors import UserError, unknown_name
+from pebench.tasks import registry as tasks
 
 LOCAL = ("local", "sequential")
 """Executors whose runs are made on this machine."""
@@ -73,17 +74,17 @@ class Execution:
 
     @property
     def local(self) -> bool:
-        """Whether runs are made on this machine."""
+        """True if runs are made on this machine."""
         return self.executor in LOCAL
 
     @property
     def here(self) -> bool:
-        """Whether runs are made in this process."""
+        """True if runs are made in this process."""
         return self.executor == "sequential"
 
     @property
     def elsewhere(self) -> bool:
-        """Whether runs are left to another scheduler."""
+        """True if runs are left to another scheduler."""
         return self.executor == "commands"
 
     def worker_options(self, jobs: int | None) -> Options:
@@ -93,7 +94,7 @@ class Execution:
             jobs: Number of runs at a time, which share this machine's processors; None where it is not known.
         """
         share = max(1, cores() // (jobs * self.devices)) if self.local and jobs else None
-        folders, modules = registry.needs()
+        folders, modules = tasks.needs()  # of encodings, too
         return Options(
             out=self.out.resolve(),
             data_dir=self.data_dir and self.data_dir.resolve(),
@@ -186,7 +187,7 @@ def runs_at_a_time(runs: int, how: Execution) -> int:
 
 
 def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
-    """Refuse encodings that the processes of runs cannot know.
+    """Refuse encodings and tasks that the processes of runs cannot know.
 
     Args:
         kinds: A run of each kind.
@@ -195,12 +196,19 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
     Raises:
         UserError: With what to do.
     """
+    if executor == "sequential":
+        return
+    kinds, imports = list(kinds), (executor == "local", executor != "commands")
     words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
-    if executor != "sequential" and (name := registry.stays_here(words, executor == "local", executor != "commands")):
-        raise UserError(
-            f"encoding {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
-            f"--executor {executor} do not import: have it in a module, and ask for it as --pe module:Class."
-        )
+    for kind, name, option in (
+        ("encoding", registry.stays_here(words, *imports), "--pe module:Class"),
+        ("task", tasks.stays_here([config.task for config in kinds], *imports), "--task module:my_task"),
+    ):
+        if name:
+            raise UserError(
+                f"{kind} {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
+                f"--executor {executor} do not import: have it in a module, and ask for it as {option}."
+            )
 
 
 def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:

@@ -31,6 +31,8 @@ from pebench.runs.plan import Plan, load_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
 from pebench.runs.suite import Encoding, Suite, load_suite
 from pebench.tasks import find_task
+from pebench.tasks.registry import clash as task_clash
+from pebench.tasks.registry import normal_name
 
 UNDECLARED = "command line"
 """Name of a suite that no file declares."""
@@ -68,7 +70,7 @@ def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
     return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
 
 
-def run(
+def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     tasks: str | Sequence[str],
     encodings: Sequence[Encoding] = CORE_ENCODINGS,
     seeds: int | Sequence[int] = 3,
@@ -96,7 +98,7 @@ def run(
         vary: Settings that each value of makes a table of its own: ``{"model.num_layers": [1, 2, 4]}``.
         select: Settings to choose by validation, per task and encoding, with the values to try.
         selection_seeds: Seeds that each value is tried with.
-        regime: What rows have in common: ``width``, ``parameters`` or ``FLOPs``.
+        regime: The quantity that is equal between rows: ``width``, ``parameters`` or ``FLOPs``.
         reference: Label of the row that the others are compared to.
         out: Output folder of the records.
         **options: How runs are made, as in `run_suite`.
@@ -107,7 +109,7 @@ def run(
     suite = Suite(
         UNDECLARED,
         "",
-        tasks=[tasks] if isinstance(tasks, str) else tasks,
+        tasks=[normal_name(name) for name in ([tasks] if isinstance(tasks, str) else tasks)],
         encodings=encodings,
         seeds=seeds,
         tier=tier,
@@ -211,8 +213,9 @@ def _untested(plan: Plan, records: Mapping[str, Record], how: Execution, observe
 
 
 def _warnings(runs: Sequence[RunConfig], known: Mapping[str, Record]) -> list[str]:
-    """Return what may surprise about the encodings of runs: names used twice, and plug-ins that have changed."""
+    """Return warnings about the encodings and tasks of runs: names used twice, plug-ins that have changed."""
     clashes = [registry.clash(encoding) for encoding in dict.fromkeys(config.encoding for config in runs)]
+    clashes += [task_clash(task) for task in dict.fromkeys(config.task for config in runs)]
     return [*filter(None, clashes), *changed_plugins(known.values())]
 
 

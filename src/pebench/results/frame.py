@@ -140,14 +140,15 @@ class Results:
 
     def _repr_html_(self) -> str:
         """Return a compact table for each task, which a notebook shows."""
-        from pebench.results.grids import costs, results, title
+        from pebench.results.grids import costs, results
+        from pebench.results.titles import title
 
         parts = [f"<p>{escape(repr(self).strip('<>'))}</p>"]
         for table in self.page.tables if self.records else ():
             found = results(table, self.page)
             costly = costs(table)
             shown = {**found, **{name: costly[name] for name in list(costly)[:2]}}
-            parts.append(_html_table(title(table), shown))
+            parts.append(_html_table(title(table), {name: column.texts for name, column in shown.items()}))
         return "\n".join(parts)
 
     def _check_tested(self) -> None:

@@ -193,8 +193,8 @@ def _estimate(
 
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
     """Yield a few finished runs of each encoding that the plan's tasks were run with, with their folders."""
-    tasks = {config.task for config in plan}
-    parents = [parent for task in tasks for parent in (out / task).glob("*")]
+    folders = {out / config.directory.partition("/")[0] for config in plan}  # one for each task
+    parents = [parent for folder in folders for parent in folder.glob("*")]
     for parent in sorted(parents):
         for path in itertools.islice(parent.glob(f"*/{FILE_NAME}"), SAMPLE):
             if (record := read_record(path.parent)) and record.ok:

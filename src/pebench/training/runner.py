@@ -2,7 +2,6 @@
 
 import logging
 import os
-import pkgutil
 import shutil
 import time
 import warnings
@@ -25,6 +24,7 @@ from pebench.models.base import SequenceModule
 from pebench.runs.costs import cost
 from pebench.runs.records import FILE_NAME, Record, write_record
 from pebench.tasks import find_task
+from pebench.tasks.registry import task_origin
 from pebench.training import environment
 from pebench.training.extrapolation import measure_beyond
 from pebench.training.position_share import measure_shares
@@ -61,7 +61,7 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         data: Of its task; prepared here if it is not yet.
     """
     train = config.train
-    return pkgutil.resolve_name(find_task(config.task).module)(
+    return find_task(config.task).model_class()(
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),
@@ -106,7 +106,7 @@ def run(
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions()}
-    made_of |= described_plugins(module.trunk.encoding)
+    made_of |= described_plugins(config, module.trunk.encoding)
     step = resumable_step(last, made_of)
     if is_first_process():
         clear(folder, step)
@@ -151,7 +151,7 @@ def run(
             attention_kernel(config, device, learned_bias),
         )
         | {"devices": trainer.world_size}
-        | described_plugins(module.trunk.encoding),
+        | described_plugins(config, module.trunk.encoding),
         position_shares=shares,
         started=stopwatch.started,
     )
@@ -289,10 +289,13 @@ def chosen_metrics(config: RunConfig, tested: Mapping[str, Tensor], curve: list[
     return {"best_step": best["step"], **validation, **test}
 
 
-def described_plugins(encoding: torch.nn.Module) -> dict[str, Any]:
-    """Where the encodings of a model come from that are not ours, if any."""
+def described_plugins(config: RunConfig, encoding: torch.nn.Module) -> dict[str, Any]:
+    """Return where the encodings of a model, and its task, come from that are not ours, if any."""
     found = registry.origins(type(part) for part in encoding.modules())
-    return {"plugins": found} if found else {}
+    described: dict[str, Any] = {"plugins": found} if found else {}
+    if task := task_origin(config.task):
+        described["task"] = task
+    return described
 
 
 def count(module: torch.nn.Module) -> int:

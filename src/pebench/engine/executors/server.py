@@ -108,7 +108,9 @@ def _prepare_and_send(
 def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str], None]) -> list[str]:
     """Prepare the data of each kind of run, and return what went wrong."""
     from pebench.data import datamodule_of
+    from pebench.encodings import registry
 
+    registry.adopt(options.folders, options.modules)
     problems = []
     for config in kinds:
         data = datamodule_of(config, options.data_dir)

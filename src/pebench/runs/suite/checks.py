@@ -9,7 +9,7 @@ from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfi
 from pebench.errors import UserError, unknown_name
 from pebench.runs.suite.encodings import option_names
 from pebench.runs.suite.values import combinations, is_list
-from pebench.tasks import TASKS
+from pebench.tasks import find_task
 
 if TYPE_CHECKING:
     from pebench.runs.suite.declaration import Suite
@@ -128,7 +128,11 @@ def _lists(suite: "Suite", name: str, values: Any) -> Iterator[str]:
 
 def margin_names(tasks: Iterable[str]) -> set[str]:
     """Return the names that margins may be declared for: tasks and their metrics."""
-    return {*tasks, *(TASKS[name].metric for name in tasks if name in TASKS)}
+    found = {*tasks}
+    for name in tasks:
+        with contextlib.suppress(UserError):  # unknown tasks are reported elsewhere
+            found.add(find_task(name).metric)
+    return found
 
 
 def _margins(suite: "Suite") -> Iterator[str]:

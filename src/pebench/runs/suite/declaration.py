@@ -197,6 +197,8 @@ class Suite:
         varied = [{}] if mistakes else combinations(self.vary)  # which may be no lists
         for task, values, encoding in itertools.product(self.tasks, varied, self.encodings):
             with checks.collected(mistakes):
+                if (usual := find_task(task).name) != task:  # or settings by task would miss it
+                    raise UserError(f"write task {task!r} as {usual!r} in a suite: records and tables name it so.")
                 if self.where_served and not serves(task, encoding):
                     continue
                 kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
