@@ -44,7 +44,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 DOCUMENTS = [
     "README.md", "CONTRIBUTING.md", "benchmarks/README.md", "docs/architecture.md", "docs/encodings.md",
-    "docs/performance-log.md",
+    "docs/performance-log.md", "docs/python.md",
     "results/README.md", "results/ANSWERS.md", "results/NOTES.md",
 ]  # fmt: skip
 PAGES = sorted((ROOT / "results").glob("*.jsonl"))
