@@ -28,10 +28,12 @@ from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.data.base import TensorDataModule
 from pebench.data.batches import IGNORE
 from pebench.models.base import Classifier, SequenceModule
+from pebench.results.contrasts import Equivalence
 from pebench.results.grids import differences, p_text
-from pebench.results.page import Equivalence, Page
-from pebench.results.stats import BETTER_OR_WORSE, holm, verdict
+from pebench.results.page import Page
+from pebench.results.stats import holm
 from pebench.results.tables import Table
+from pebench.results.verdicts import BETTER_OR_WORSE, verdict
 from pebench.runs.records import read_records
 from pebench.runs.suite import load_suite
 from pebench.tasks import find_task
@@ -113,15 +115,16 @@ def lines(page: Page, table: Table, found: Mapping[str, Outcome]) -> Iterator[li
     compared = [*comparisons(table, found)]
     if not compared:
         return
-    labels, cells = differences([table], page).values()
+    labels, cells = (column.texts for column in differences([table], page).values())
     over_seeds = dict(zip(labels, cells, strict=True))
     margin = page.suite.margin_of(table.task.name) if page.suite else None
     assert margin is not None
     differ, equal = (holm(p) for p in zip(*(comparison.p_values(margin) for comparison in compared), strict=True))
     for comparison, p_differ, p_equal in zip(compared, differ, equal, strict=True):
         row, task = comparison.row, table.task
-        word = verdict(comparison.difference, p_differ, task.higher_is_better)
-        if word not in BETTER_OR_WORSE:
+        outcome = verdict(comparison.difference, p_differ, task.higher_is_better).outcome
+        word = outcome.value
+        if outcome not in BETTER_OR_WORSE:
             word = "equivalent" if Equivalence(margin, p_equal).holds else ""
         half_width, error, moved = (
             f"{task.scale * figure:.{task.digits}f}"

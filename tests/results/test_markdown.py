@@ -15,7 +15,8 @@ from rich.console import Console
 from pebench.config import CORE_ENCODINGS, DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.results.page import Page
-from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.csv import to_csv
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown, overview
 from pebench.results.writers.terminal import terminal

@@ -8,6 +8,7 @@ from pebench.encodings.cards import HOOKS, EncodingCard
 from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
 from pebench.formatting import format_options
 from pebench.results.citations import OWN, link
+from pebench.results.writers.markdown import inline
 
 WIDTH = 120
 
@@ -84,7 +85,7 @@ def markdown() -> str:
 
 def _papers(card: EncodingCard) -> str:
     """Return the papers of an encoding as links in Markdown."""
-    return ", ".join(link(key) for key in card.declared["cite"] if key != OWN)
+    return ", ".join(inline((link(key),)) for key in card.declared["cite"] if key != OWN)
 
 
 def overview() -> str:

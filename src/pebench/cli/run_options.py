@@ -56,7 +56,7 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--selection-seeds", type=int, metavar="N", help="number of seeds that each value is tried with (default: 1)"
     )
-    group.add_argument("--regime", metavar="REGIME", help=f"what rows have in common: {', '.join(REGIMES)}")
+    group.add_argument("--regime", metavar="REGIME", help=f"quantity that is equal between rows: {', '.join(REGIMES)}")
     group.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
 
 

@@ -74,17 +74,17 @@ class Execution:
 
     @property
     def local(self) -> bool:
-        """Whether runs are made on this machine."""
+        """True if runs are made on this machine."""
         return self.executor in LOCAL
 
     @property
     def here(self) -> bool:
-        """Whether runs are made in this process."""
+        """True if runs are made in this process."""
         return self.executor == "sequential"
 
     @property
     def elsewhere(self) -> bool:
-        """Whether runs are left to another scheduler."""
+        """True if runs are left to another scheduler."""
         return self.executor == "commands"
 
     def worker_options(self, jobs: int | None) -> Options:

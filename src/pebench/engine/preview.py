@@ -16,12 +16,12 @@ from pebench.runs.suite import Suite
 
 @dataclass(frozen=True)
 class Preview:
-    """What `pebench.run_suite` would do.
+    """A preview of `pebench.run_suite`: its runs, and their cost.
 
     Args:
         plan: The suite and its kinds of runs.
         runs: The runs that are known now: those that select settings, and those that are tested.
-        states: Of each run: ``done``, ``failed``, ``running`` or ``to do``.
+        states: The state of each run: ``done``, ``failed``, ``running`` or ``to do``.
         waiting: The runs that would be made.
         later: Number of further runs, with settings that are not selected yet.
         costs: Parameters and FLOPs of each kind of run, by `RunConfig.kind_key`.

@@ -70,7 +70,7 @@ def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
     return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
 
 
-def run(
+def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     tasks: str | Sequence[str],
     encodings: Sequence[Encoding] = CORE_ENCODINGS,
     seeds: int | Sequence[int] = 3,
@@ -98,7 +98,7 @@ def run(
         vary: Settings that each value of makes a table of its own: ``{"model.num_layers": [1, 2, 4]}``.
         select: Settings to choose by validation, per task and encoding, with the values to try.
         selection_seeds: Seeds that each value is tried with.
-        regime: What rows have in common: ``width``, ``parameters`` or ``FLOPs``.
+        regime: The quantity that is equal between rows: ``width``, ``parameters`` or ``FLOPs``.
         reference: Label of the row that the others are compared to.
         out: Output folder of the records.
         **options: How runs are made, as in `run_suite`.

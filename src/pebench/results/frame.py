@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Width of a table as text, in characters."""
 
-SECTIONS = ("model", "data", "train")
-"""Parts of a configuration that hold settings."""
-
 
 @dataclass(frozen=True, eq=False)
 class Results:
@@ -140,14 +137,15 @@ class Results:
 
     def _repr_html_(self) -> str:
         """Return a compact table for each task, which a notebook shows."""
-        from pebench.results.grids import costs, results, title
+        from pebench.results.grids import costs, results
+        from pebench.results.titles import title
 
         parts = [f"<p>{escape(repr(self).strip('<>'))}</p>"]
         for table in self.page.tables if self.records else ():
             found = results(table, self.page)
             costly = costs(table)
             shown = {**found, **{name: costly[name] for name in list(costly)[:2]}}
-            parts.append(_html_table(title(table), shown))
+            parts.append(_html_table(title(table), {name: column.texts for name, column in shown.items()}))
         return "\n".join(parts)
 
     def _check_tested(self) -> None:
@@ -174,11 +172,8 @@ def load_results(source: Path | str, suite: Suite | None = None) -> Results:
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """Return every setting of a configuration by its dotted name."""
-    values: dict[str, Any] = {"tier": config.tier, "regime": config.regime, "stage": config.stage}
-    for section in SECTIONS:
-        values |= {f"{section}.{name}": value for name, value in vars(getattr(config, section)).items()}
-    return values
+    """Return what may differ between runs of an encoding and seed: tier, regime, stage, and settings by dotted name."""
+    return {"tier": config.tier, "regime": config.regime, "stage": config.stage, **config.settings()}
 
 
 def _varied(settings: Sequence[Mapping[str, Any]]) -> list[str]:

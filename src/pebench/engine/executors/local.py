@@ -41,7 +41,8 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
     try:
         while backlog or running:
             for config in backlog.take(resources.jobs - len(running)):
-                running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
+                with uninterrupted():  # else Ctrl-C could come between a process and its place in the list
+                    running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
             if not running:
                 time.sleep(1.0)  # other processes make the rest
             for one in _ended(running, options, observer):
@@ -81,7 +82,7 @@ class _Running:
         connection: Receives steps and metrics from the process, and sends it the wish to stop.
         started: Time of the start, in seconds.
         gpu: GPUs of the run, ``"0,1"``; None on processors.
-        overdue: Whether it was ended for its time limit.
+        overdue: True once it was ended for its time limit.
     """
 
     config: RunConfig
@@ -95,8 +96,7 @@ class _Running:
     def start(context: Any, config: RunConfig, options: Options, gpu: str | None) -> "_Running":
         ours, theirs = context.Pipe()
         process = context.Process(target=_run, args=(config, options, gpu, theirs, current_environment()))
-        with uninterrupted():
-            process.start()
+        process.start()
         theirs.close()  # else the end of the process would not close the pipe
         return _Running(config, process, ours, time.monotonic(), gpu)
 

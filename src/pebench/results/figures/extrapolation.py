@@ -1,13 +1,16 @@
-"""A test metric against length or resolution, the trained one marked."""
+"""Length or resolution extrapolation: a test metric against size, the trained one marked."""
+
+from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pebench.results.figures.curves import Curve, lines
 from pebench.results.figures.style import MUTED
-from pebench.results.grids import factor, headline
+from pebench.results.grids.measurements import size_factor
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
+from pebench.results.titles import headline
 
 CAPTION = (
     "The same test split at other sizes than the trained one (1x, the dotted line), without further training. Lines: "
@@ -17,10 +20,10 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """The metric against size of a table's encodings; None if no record has it at two sizes.
+    """Draw the metric of a table's encodings against size; return None if no record has it at two sizes.
 
     Args:
-        table: Whose records have test metrics such as ``test/accuracy@2x``.
+        table: A table whose records have test metrics such as ``test/accuracy@2x``.
     """
     curves = {row.label: curve for row in table.rows if len(curve := _curve(row, table)) > 1}
     sizes = sorted({size for curve in curves.values() for size, *_ in curve})
@@ -33,9 +36,12 @@ def draw(table: Table) -> Figure | None:
 
 
 def _curve(row: Row, table: Table) -> Curve:
-    """The test metric of the runs that finished, by size."""
-    found = {size: values for label, values in row.beyond(table.task.metric).items() if (size := factor(label))}
-    sizes, times = {1.0: row.values, **found}, table.task.scale
-    return over_seeds([
-        {size: times * values[seed] for size, values in sizes.items() if seed in values} for seed in row.values
-    ])  # fmt: skip
+    """Return the test metric of the runs that finished, by size."""
+    sizes: dict[float, Mapping[int, float]] = {1.0: row.values}
+    for label, values in row.extrapolation(table.task.metric).items():
+        if size := size_factor(label):
+            sizes[size] = values
+    scale, curves = table.task.scale, []
+    for seed in row.values:
+        curves.append({size: scale * values[seed] for size, values in sizes.items() if seed in values})
+    return over_seeds(curves)

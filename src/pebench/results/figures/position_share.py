@@ -1,4 +1,4 @@
-"""How much of the residual stream is position, along the depth of the model."""
+"""Position variance share of the residual stream, along the depth of the model."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,10 +17,10 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """The shares by depth of a table's encodings; None if there is nothing to compare them with.
+    """Draw the shares of a table's encodings by depth; return None if there is nothing to compare them with.
 
     Args:
-        table: Whose rows have shares of position: all of them, or those without an encoding at least.
+        table: A table whose rows have position variance shares: all of them, or at least the one without an encoding.
     """
     curves = {row.label: curve for row in table.rows if (curve := _curve(row))}
     if "none" not in curves and len(curves) < sum(bool(row.values) for row in table.rows):
@@ -33,7 +33,7 @@ def draw(table: Table) -> Figure | None:
 
 
 def _curve(row: Row) -> Curve:
-    """The share of the runs that have it, in percent, by blocks passed."""
+    """Return the share of the runs that have it, in percent, by blocks passed."""
     return over_seeds([
         {layer: 100 * share for layer, share in enumerate(shares) if share is not None}
         for shares in row.position_shares["trained"].values()

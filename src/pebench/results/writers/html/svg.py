@@ -8,10 +8,10 @@ from pebench.results.figures import Picture
 
 
 def inline(picture: Picture) -> Markup:
-    """A picture as an element of a page, which its caption names.
+    """Return a picture as an element of a page.
 
     Args:
-        picture: What is shown; its name is the prefix of its ids.
+        picture: The picture; its name is the prefix of its ids.
     """
     text = re.sub(r'(\bid="|"#|url\(#)', rf"\1{picture.name}-", picture.svg)
     for colour in _colours():
@@ -21,7 +21,7 @@ def inline(picture: Picture) -> Markup:
 
 
 def palette() -> Markup:
-    """Rules that give every colour of the pictures its value, in light and in dark."""
+    """Return the rules that give every colour of the pictures its value, in light and in dark."""
     light, dark = (
         " ".join(f"{_variable(colour)}: {value};" for colour, value in pairs)
         for pairs in (zip(_colours(), _colours(), strict=True), _colours().items())
