@@ -113,7 +113,7 @@ def normal_name(name: str) -> str:
 
 
 def is_task(name: str) -> bool:
-    """Whether `name` means a task; the module of a place is imported to see."""
+    """Return True if a name means a task; the module of a place is imported to see."""
     with contextlib.suppress(UserError):
         base = name.partition("(")[0].rstrip()
         return base in TASKS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
