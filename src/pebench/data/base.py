@@ -191,7 +191,7 @@ class TensorDataModule(lightning.LightningDataModule):
 
 
 def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
-    """Return a loader of whole batches: each index tensor reaches the data set as it is, so that a batch is one gather."""
+    """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
     return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
 
 

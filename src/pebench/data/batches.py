@@ -13,9 +13,8 @@ IGNORE = -100
 """Target of a token that is left out of the loss; the default of torch's cross-entropy."""
 
 
-class Batches(
-    DistributedSampler[Tensor]
-):  # a subclass so that a Trainer does not wrap it in another, which would deal out twice
+# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again.
+class Batches(DistributedSampler[Tensor]):
     """Indices of one epoch, a batch at a time, to be given to a data set as they are.
 
     With a seed, an epoch's order is a function of seed and epoch alone. With lengths, a batch holds

@@ -128,7 +128,8 @@ def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: t
     padded = torch.nn.functional.pad(images, [padding] * 4)
     example = torch.arange(count, device=images.device)[:, None, None]
     rows, columns = rows.to(images.device)[:, :, None], columns.to(images.device)[:, None, :]
-    return padded[example, :, rows, columns].permute(0, 3, 1, 2).contiguous()
+    crops = padded[example, :, rows, columns]  # (B, side, side, channels)
+    return crops.permute(0, 3, 1, 2).contiguous()  # (B, channels, side, side)
 
 
 class CIFAR10(Images):
