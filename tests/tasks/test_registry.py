@@ -14,7 +14,8 @@ from pebench.cli import main
 from pebench.encodings import plugins
 from pebench.engine.execution import check_reach
 from pebench.errors import UserError
-from pebench.runs.records import read_records
+from pebench.results.provenance import changed_plugins
+from pebench.runs.records import Record, read_records
 from pebench.runs.suite import Suite
 from pebench.tasks import TASKS, Task, configure, find_task, register_task, registry
 from tests.encodings.workplace import Workplace
@@ -200,6 +201,22 @@ def test_a_suite_may_have_tasks_of_ones_own(here: Workplace) -> None:
     assert (suite.margin_of(place), suite.margin_of(tasks[1])) == (0.01, 0.005)
     with pytest.raises(UserError, match=r"write task '\w+:part\(steps=300\)' as '\w+:part' in a suite"):
         Suite("mine", "?", [f"{place}(steps=300)"], ["add"], 1).kinds()
+
+
+def test_a_task_that_has_changed_since_its_runs_is_reported(here: Workplace) -> None:
+    place = f"{here.module(MINE)}:part(steps=7)"
+    environment = {"task": {"place": place, "sha256": "0" * 64}}
+    (text,) = changed_plugins([Record(configure(place, "add"), environment=environment)])
+    assert text.startswith(f"task {place!r} has changed since runs here were done with it: its source was 000000000000")
+
+
+def test_prepared_data_of_ones_own_are_made_anew_when_their_code_changes(here: Workplace) -> None:
+    text = "from pebench.data.images import Digits\nclass Mine(Digits):\n    title = 'mine'\n"
+    module = __import__(here.module(text))
+    before = module.Mine().file
+    assert module.Mine().file == before
+    Path(module.__file__).write_text(text + "# another\n")
+    assert module.Mine().file != before
 
 
 def test_the_example_goes_from_a_task_to_its_row(
