@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import torch
 from tabulate import tabulate
@@ -22,7 +21,8 @@ from torch import Tensor
 
 from pebench.encodings import EncodingSpec, build_encoding
 from pebench.encodings.registry import encoding_cards
-from pebench.models import LanguageModel, ViT, transformer
+from pebench.models import LanguageModel, ViT
+from pebench.models.attention import fastest_kernel
 from pebench.models.base import SequenceModule
 
 TOKENS = 2048  # in a batch
@@ -82,15 +82,15 @@ def ratios(work: Workload, names: Sequence[str], rounds: int, device: torch.devi
 
 def kernel(name: str, work: Workload) -> str:
     """Which way of computing attention a step with an encoding takes."""
-    module, chosen, seen = make(name, work), transformer.attention_kernel, []
+    module, seen = make(name, work), []
     if module is None:
         return "-"
 
     def watch(q: Tensor, mask: Tensor | None) -> str:
-        seen.append(chosen(q, mask) + (" with bias" if mask is not None else ""))
-        return chosen(q, mask)
+        seen.append(fastest_kernel(q, mask) + (" with bias" if mask is not None else ""))
+        return fastest_kernel(q, mask)
 
-    with mock.patch.object(transformer, "attention_kernel", watch):
+    with module.trunk.using_kernel(watch):
         module.loss(take(work, make_tensors(work, work.batch), torch.device("cpu")))
     return " and ".join(sorted(set(seen)))
 

@@ -45,7 +45,7 @@ def measure(
 def again(config: RunConfig, measure: runner.Measure = measure) -> Record:
     """One run, trained anew, whose record holds as its shares what `measure` finds: shares by start."""
     with tempfile.TemporaryDirectory() as out:
-        return runner.run(config, Options(Path(out), device="cpu", threads=1), measure=measure)
+        return runner.train(config, Options(Path(out), device="cpu", threads=1), measure=measure)
 
 
 def published(layers: Sequence[int], seeds: Sequence[int]) -> list[Record]:

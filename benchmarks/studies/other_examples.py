@@ -39,7 +39,7 @@ from pebench.results.tables import Row, Table
 from pebench.runs.records import read_records
 from pebench.runs.suite import load_suite
 from pebench.tasks import find_task
-from pebench.training.extrapolation import ready
+from pebench.training.extrapolation import prepared_batches
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = RESULTS / "core.jsonl"
@@ -108,7 +108,9 @@ def measure(
 ) -> dict[str, list[float]]:
     """What came of every test example, in place of shares."""
     with torch.inference_mode():
-        parts = [outcomes(trained.eval(), batch) for batch in ready(data.test_dataloader(), trained, data, stop)]
+        parts = [
+            outcomes(trained.eval(), batch) for batch in prepared_batches(data.test_dataloader(), trained, data, stop)
+        ]
     return {
         name: torch.cat(part).tolist() for name, part in zip(("scores", "sizes"), zip(*parts, strict=True), strict=True)
     }

@@ -40,10 +40,12 @@ from pebench.data.base import loader
 from pebench.data.batches import Batches, Windows
 from pebench.models import LanguageModel, TextClassifier, ViT
 from pebench.models.base import SequenceModule
+from pebench.models.counting import count_parameters
+from pebench.tasks import find_task
 from pebench.training import environment
 from pebench.training.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
-from pebench.training.runner import best_checkpoint, count, make_trainer
 from pebench.training.tensorboard import RunLogger
+from pebench.training.trainer import best_checkpoint, make_trainer
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # isort: skip  # after pebench, which guards it
 
@@ -321,8 +323,10 @@ def disagreement(work: Workload) -> float:
     """Largest difference between the logits of the two models with the same random weights."""
     torch.manual_seed(0)
     plain, module = PlainTransformer(work), make_module(work)
-    if count(plain) != count(module):
-        raise RuntimeError(f"{work.name}: {count(plain)} parameters by hand, {count(module)} in pebench")
+    if count_parameters(plain) != count_parameters(module):
+        raise RuntimeError(
+            f"{work.name}: {count_parameters(plain)} parameters by hand, {count_parameters(module)} in pebench"
+        )
     with torch.no_grad():
         for ours, theirs in zip(module.parameters(), plain.parameters(), strict=True):  # in the same order
             theirs.copy_(ours.add_(torch.randn_like(ours), alpha=0.05))  # what starts at 0 must count too
@@ -430,7 +434,7 @@ def time_pebench(
     clock = Clock(work.steps)
     batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as name:
-        best, curve = best_checkpoint(config, Path(name)), Curve(lambda step, metrics: None)
+        best, curve = best_checkpoint(find_task(config.task), config, Path(name)), Curve(lambda step, metrics: None)
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
         trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)

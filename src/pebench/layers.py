@@ -57,8 +57,9 @@ class Linear(nn.Linear):
 
     def reset_parameters(self) -> None:
         """Draw the weight from N(0, gain² / in_features), and the bias from U(-shift, shift)."""
-        nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
-        nn.init.uniform_(self.bias, -self.shift, self.shift)
+        if not self.weight.is_meta:  # which has no numbers to draw
+            nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
+            nn.init.uniform_(self.bias, -self.shift, self.shift)
 
 
 class TokenEmbedding(nn.Module):
@@ -82,7 +83,8 @@ class TokenEmbedding(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw the table from N(0, 1/width)."""
-        nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
+        if not self.table.is_meta:  # which has no numbers to draw
+            nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Look the tokens up."""

@@ -16,11 +16,11 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pebench.config import Options, RunConfig
-from pebench.models import LanguageModel, transformer
+from pebench.models import LanguageModel
 from pebench.results.stats import Difference
 from pebench.results.tables import Row
 from pebench.tasks import configure
-from pebench.training.runner import run
+from pebench.training.runner import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # Lightning 2.6.6 with torch 2.15
 
@@ -40,12 +40,11 @@ def other_examples(script: Callable[[str], ModuleType]) -> ModuleType:
     return script("other_examples")
 
 
-def test_growth_counts_the_operations_that_a_step_takes(growth, monkeypatch):
+def test_growth_counts_the_operations_that_a_step_takes(growth):
     work = replace(growth.SMALL, depth=1, width=16, heads=2, batch=3, size=8)
     module = LanguageModel("rope", vocab_size=work.outputs, max_len=8, d_model=16, num_layers=1, num_heads=2)
     tokens = torch.zeros(3, 8, dtype=torch.long)
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
-    with FlopCounterMode(display=False) as counter:
+    with module.trunk.using_kernel("matmul"), FlopCounterMode(display=False) as counter:  # the fused one hides products
         module.loss((tokens, tokens)).backward()
     assert growth.flops("rope", work) == counter.get_total_flops()
 
@@ -88,7 +87,7 @@ def test_costs_of_encodings_are_measured_on_text_and_images(encoding_costs, tmp_
 def test_shares_without_the_first_positions_are_those_of_records_but_for_them(script, tmp_path):
     first_positions = script("first_positions")
     config = configure("lm-grammar", "none", 0, "smoke")
-    recorded = run(config, Options(tmp_path, device="cpu", threads=1))
+    recorded = train(config, Options(tmp_path, device="cpu", threads=1))
     again = first_positions.again(config)
     assert again.metrics == recorded.metrics
     assert [*again.position_shares] == ["0", "1", "8", "16"]
@@ -104,7 +103,7 @@ def test_shares_without_the_first_positions_are_those_of_records_but_for_them(sc
 @pytest.mark.parametrize("task", ["lm-grammar", "text-order", "vit-digits"])
 def test_outcomes_of_examples_have_the_mean_that_a_run_tells(other_examples, tmp_path, task):
     config = configure(task, "add", 0, "smoke")
-    recorded = run(config, Options(tmp_path, device="cpu", threads=1))
+    recorded = train(config, Options(tmp_path, device="cpu", threads=1))
     again = other_examples.again(config)  # which refuses another mean of its examples
     assert again.metric == recorded.metrics[other_examples.metric(config)]
     assert len(again.scores) == recorded.dataset["sizes"]["test"]

@@ -30,7 +30,7 @@ from pebench.errors import DivergedError, UserError
 from pebench.runs.records import Record, find_record, read_config, read_records, write_config
 from pebench.tasks import configure
 from pebench.training.callbacks import Resumable
-from pebench.training.runner import run
+from pebench.training.runner import train
 
 
 def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig:
@@ -186,7 +186,7 @@ def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path
         first, second = mixed.record(config), other.record(config)
         assert (first.metrics, first.curve) == (second.metrics, second.curve)
         assert first.dataset == second.dataset
-    assert run(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
+    assert train(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
 
 
 @pytest.mark.parametrize("name", ["sequential", "local"])
@@ -319,7 +319,7 @@ def test_several_that_do_the_same_plan_share_it(tmp_path: Path) -> None:
 
 
 def test_a_failure_does_not_replace_what_has_finished(tmp_path: Path) -> None:
-    record = run(HEALTHY[0], options(tmp_path))
+    record = train(HEALTHY[0], options(tmp_path))
     failed_record(HEALTHY[0], tmp_path, "lost", "its machine went away", 1.0)
     assert find_record(HEALTHY[0], tmp_path) == record
     assert read_records(tmp_path) == [record]
@@ -336,7 +336,7 @@ def test_a_run_that_is_too_slow_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 def test_an_exit_in_the_middle_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pebench.training.ddp.run", lambda *_: sys.exit(0))
+    monkeypatch.setattr("pebench.training.ddp.train", lambda *_: sys.exit(0))
     assert work(HEALTHY[0], options(tmp_path))
     record = find_record(HEALTHY[0], tmp_path)
     assert record is not None

@@ -36,9 +36,10 @@ from pebench.conformance.bench import (
 from pebench.encodings.base import EncodingSpec, grid_positions
 from pebench.encodings.checks import blame
 from pebench.layers import initialise
-from pebench.models import LanguageModel, TextClassifier, ViT, transformer
+from pebench.models import LanguageModel, TextClassifier, ViT
+from pebench.models.attention import Masks
 from pebench.models.base import SequenceModule
-from pebench.models.transformer import Masks, Transformer
+from pebench.models.transformer import Transformer
 
 FAR = 100
 """How many times further than in training positions are that are beyond it."""
@@ -466,7 +467,7 @@ def _kernels(bench: Bench) -> None:
     outputs = []
     valid = torch.arange(bench.length).expand(3, -1) >= torch.tensor([[0], [1], [0]])
     for kernel in ("sdpa", "matmul"):
-        with mock.patch.object(transformer, "attention_kernel", return_value=kernel):
+        with bench.model.using_kernel(kernel):
             outputs.append([bench.model(bench.content), bench.model(bench.content, None, valid)[valid]])
     for one, other in zip(*outputs, strict=True):
         same(one, other, "fused attention to give the same as plain")
