@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test quickstart results readme docs throughput report engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results readme docs throughput report engine cluster oracle browser gpu check
 SUITE ?= core
 DRAWN = add concat rope alibi
 
@@ -22,8 +22,11 @@ types:  ## Check types
 imports:  ## Check that imports point downwards
 	lint-imports
 
-test:  ## Run the tests
+test:  ## Run the tests of the default group: minutes
 	python -m pytest -n auto --dist worksteal
+
+slow:  ## Run the tests of the slow group, which the default run leaves out
+	python -m pytest -n auto --dist worksteal -m 'slow and not cluster and not oracle and not browser and not gpu' tests
 
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart
@@ -69,4 +72,4 @@ browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
 	python -m pip install -e '.[browser]'
 	python -m pytest -m browser tests
 
-check: lint types imports test  ## Lint, types, import rules and tests
+check: lint types imports test  ## Lint, types, import rules and the default tests

@@ -1,13 +1,11 @@
 """What all tests share: a cache folder of their own, and the processes that a test started."""
 
-import importlib
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,13 +26,6 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("PEBENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("PEBENCH_DATA_DIR", raising=False)
         yield
-
-
-@pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Imports a script of benchmarks/, by its name."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks" / "studies")
-    return importlib.import_module
 
 
 @pytest.fixture(autouse=True)

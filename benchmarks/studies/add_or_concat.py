@@ -1,9 +1,9 @@
-"""Added or concatenated: the difference in every pair that has run, from all pages, as tables and pictures.
+"""Work out the difference of concatenation to addition in every pair that has run, as tables and pictures.
 
 Two rows are a pair here if position is concatenated in one and added in the other, and nothing else is meant to differ:
 the same table of positions, at the same place, through as many matrices. From the published records, without training,
 in seconds, run
-    python benchmarks/studies/add_or_concat.py --output results/add_or_concat.md
+    python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md
 """
 
 import argparse
@@ -15,8 +15,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
-from undeclared import Comparison, of, published
 
+from pebench.benchmarks.studies.pages import write_page
+from pebench.benchmarks.studies.undeclared import Comparison, published, row
 from pebench.results.figures.style import COLOURS, INK, Mark, by_row, laid_out, legend_below, to_svg
 from pebench.results.grids import difference_unit, plus_minus
 from pebench.results.stats import Difference
@@ -43,12 +44,12 @@ class Pair:
     """Position concatenated and position added, as alike as they can be.
 
     Args:
-        where: What is particular to it, in a few words.
-        page: Whose records have both.
-        concatenated: Label of one row.
-        added: Label of the other.
-        place: Where position is fused, of `PLACES`.
-        layers: Of the models, where the page has several depths.
+        where: Its particulars, in a few words.
+        page: Page whose records have both.
+        concatenated: Label of the row with position concatenated.
+        added: Label of the row with position added.
+        place: Place where position is fused, of `PLACES`.
+        layers: Depth of the models, where the page has several.
     """
 
     where: str
@@ -59,7 +60,7 @@ class Pair:
     layers: int = 0
 
     def tasks(self) -> list[str]:
-        """Those on which both have run.
+        """Return the tasks on which both have run.
 
         Raises:
             ValueError: If there is none.
@@ -71,13 +72,13 @@ class Pair:
         return found
 
     def measure(self, task: str) -> Difference:
-        """Concatenated minus added, at equal seeds."""
-        first, second = (of(label, self.page, layers=self.layers) for label in (self.concatenated, self.added))
+        """Return concatenated minus added, at equal seeds."""
+        first, second = (row(label, self.page, layers=self.layers) for label in (self.concatenated, self.added))
         return Comparison(task, first, second).measure()
 
 
 def pairs() -> Iterator[Pair]:
-    """Every pair, in the order of the tables."""
+    """Yield every pair, in the order of the tables."""
     yield Pair("as they are", "core", "concat", "add")
     yield Pair("fresh seeds", "confirm", "concat", "add")
     yield Pair("Tiny Shakespeare", "shakespeare", "concat", "add")
@@ -121,8 +122,8 @@ def pairs() -> Iterator[Pair]:
     ):
         added = f"add-proj ({options})" if options else "add-proj"
         for start, more in (("random start", ""), ("start of the sum", "start=identity")):
-            told = ", ".join(filter(None, (more, options)))
-            concatenated = f"concat-proj ({told})" if told else "concat-proj"
+            described = ", ".join(filter(None, (more, options)))
+            concatenated = f"concat-proj ({described})" if described else "concat-proj"
             yield Pair(", ".join(filter(None, (start, where))), page, concatenated, added, "through a matrix")
 
     loud, quiet = "attention-scale (of=add-qk)", "attention-scale (factor=0.7071, of=concat-qk)"
@@ -146,7 +147,7 @@ class Found:
     difference: Difference
 
     def line(self) -> list[str]:
-        """Its line of a table."""
+        """Return its line of a table."""
         rows = f"`{self.pair.concatenated}`", f"`{self.pair.added}`"
         page = f"[{self.pair.page}]({self.pair.page}.md)"
         interval = plus_minus(self.difference, 1, self.task.digits, "+")
@@ -154,7 +155,7 @@ class Found:
 
 
 def measured(group: str) -> list[Found]:
-    """All pairs of a group of tasks, which have one unit."""
+    """Return all pairs of a group of tasks, which have one unit."""
     return [
         Found(pair, find_task(task), pair.measure(task))
         for pair in pairs()
@@ -164,7 +165,7 @@ def measured(group: str) -> list[Found]:
 
 
 def draw(found: Sequence[Found]) -> Figure:
-    """A line for each pair, with its interval."""
+    """Draw a line for each pair, with its interval."""
     figure, axes, places = by_row([one.pair.where for one in found])
     axes.axvline(0, color=INK, linewidth=0.8)
     marks = {place: mark for place, mark in PLACES.items() if any(one.pair.place == place for one in found)}
@@ -180,7 +181,7 @@ def draw(found: Sequence[Found]) -> Figure:
 
 
 def picture(group: str) -> str:
-    """A group's picture, as SVG."""
+    """Return a group's picture, as SVG."""
     figure = laid_out(draw, measured(group))
     assert figure is not None
     return to_svg(figure)
@@ -191,17 +192,17 @@ FOLDER = "add_or_concat-figures"
 
 
 def section(group: str) -> str:
-    """A group's part of the page."""
+    """Return a group's part of the page."""
     found = measured(group)
     unit = difference_unit(found[0].task)
     better = "more" if found[0].task.higher_is_better else "less"
-    picture = f"![{group}: concatenated minus added]({FOLDER}/{name(group)}.svg)"
+    picture = f"![{group}: concatenated minus added]({FOLDER}/{file_name(group)}.svg)"
     table = tabulate([one.line() for one in found], HEAD, tablefmt="pipe", disable_numparse=True)
     return f"## {group}\n\nIn {unit}: {better} is better.\n\n{picture}\n\n{table}\n"
 
 
-def name(group: str) -> str:
-    """Of a group's picture, without suffix."""
+def file_name(group: str) -> str:
+    """Return the name of a group's picture, without suffix."""
     return group.lower().replace(" ", "-")
 
 
@@ -219,29 +220,29 @@ quieter altogether than where it is added; fewer channels make it quieter still.
 for queries and keys in every layer. Texts and images of other sizes than those trained on are not here
 ([ANSWERS](ANSWERS.md#longer-texts-and-larger-images)), nor what has no partner: `concat-wide`, whose stream is wider,
 and learned tables in queries and keys. From the published records, without training:
-`python benchmarks/studies/add_or_concat.py --output results/add_or_concat.md`.
+`python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md`.
 """
 
 
 def page() -> str:
-    """The page."""
+    """Return the page."""
     return "\n".join([INTRODUCTION, *map(section, GROUPS)])
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str]) -> int:
     """Work them out, and write the page and its pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write the page, too, with its pictures")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="Markdown file for the page; its pictures are put beside it"
+    )
     options = parser.parse_args(arguments)
-    made = page()
-    sys.stdout.write(made)
     if options.output:
-        options.output.write_text(made, encoding="utf-8")
         folder = options.output.parent / FOLDER
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for group in GROUPS:
-            (folder / f"{name(group)}.svg").write_text(picture(group), encoding="utf-8")
+            (folder / f"{file_name(group)}.svg").write_text(picture(group), encoding="utf-8")
+    return write_page([page()], options.output)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    raise SystemExit(main(sys.argv[1:]))

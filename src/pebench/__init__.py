@@ -4,9 +4,22 @@ The names below are loaded on first use, so that importing pebench costs nothing
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebench import moved
+
+if TYPE_CHECKING:
+    from pebench.data import datamodule
+    from pebench.encodings.base import EncodingSpec, PositionalEncoding
+    from pebench.encodings.registry import register
+    from pebench.engine.observer import Observer
+    from pebench.engine.preview import preview_suite
+    from pebench.engine.run import run, run_suite
+    from pebench.errors import UserError
+    from pebench.models import LanguageModel, TextClassifier, ViT
+    from pebench.results.frame import Results, load_results
+    from pebench.runs.suite import Suite, load_suite
+    from pebench.tasks import Task, TaskKind, register_task
 
 __version__ = "0.1.0"
 
@@ -14,14 +27,30 @@ _WHERE = {
     "EncodingSpec": "pebench.encodings.base",
     "PositionalEncoding": "pebench.encodings.base",
     "register": "pebench.encodings.registry",
+    "Task": "pebench.tasks",
+    "TaskKind": "pebench.tasks",
+    "register_task": "pebench.tasks",
     "TextClassifier": "pebench.models",
     "LanguageModel": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
     "Suite": "pebench.runs.suite",
+    "load_suite": "pebench.runs.suite",
+    "run": "pebench.engine.run",
+    "run_suite": "pebench.engine.run",
+    "preview_suite": "pebench.engine.preview",
+    "Observer": "pebench.engine.observer",
+    "Results": "pebench.results.frame",
+    "load_results": "pebench.results.frame",
     "UserError": "pebench.errors",
 }
-__all__ = sorted([*_WHERE, "__version__"])
+"""Public names, and the modules that define them."""
+
+__all__ = [
+    "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task", "TaskKind",
+    "TextClassifier", "UserError", "ViT", "__version__", "datamodule", "load_results", "load_suite", "preview_suite",
+    "register", "register_task", "run", "run_suite",
+]  # fmt: skip
 
 
 moved.install()

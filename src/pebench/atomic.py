@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written whole or not at all."""
 
 import contextlib
 import os
@@ -8,16 +8,18 @@ from typing import BinaryIO
 from uuid import uuid4
 
 PART = ".*.part"
-"""Matches what a process that was killed while it wrote has left."""
+"""Pattern of the files that a process leaves when it is killed while it writes."""
 
 
 @contextlib.contextmanager
 def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
-    """A file to write, which takes its place when it is complete: until then, and after an error, the old one stays.
+    """Open a new file to write, and move it to `path` when it is complete.
+
+    Until then, and after an error, the file that was at `path` stays.
 
     Args:
-        path: Its place; the folder is made if it is not there.
-        durable: Wait until the disk has it, so that a power cut leaves the new one or the old one too.
+        path: Where the file goes; its folder is made if it is not there.
+        durable: Wait until the disk has the file, so that a power cut leaves either the new one or the old one.
 
     Example:
         >>> import tempfile
@@ -28,6 +30,8 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
         ('hello', [])
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Its name is unique, as two containers that share the folder may have processes of one number. It lies beside
+    # `path`, on the same file system, where a rename is atomic.
     temporary = path.with_name(f".{path.name}-{uuid4().hex}.part")
     try:
         with temporary.open("wb") as file:
@@ -37,4 +41,4 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)  # half of one would keep a full disk full
+        temporary.unlink(missing_ok=True)  # a file that is half written must not keep a full disk full

@@ -1,19 +1,19 @@
-"""What is raised on purpose: a mistake that the user can mend, a run that diverged, a run asked to stop."""
+"""Errors that are raised on purpose: a user's mistake, a run that diverged, a run that was interrupted."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class UserError(Exception):
-    """A mistake in what was asked for: a name, a value, a file, a data set that is not there.
+    """A mistake in the request: a name, a value, a file or a data set that does not exist or cannot work.
 
-    The command line prints the message alone, without a traceback, and exits with 2. The message says what was
-    expected, what was got and what to do.
+    The command line prints the message alone, without a traceback, and exits with 2. The message names the expected
+    and the given value and the way out.
     """
 
 
 class DivergedError(Exception):
-    """The loss is no longer a number."""
+    """The training loss is no longer a finite number."""
 
 
 class InterruptedRunError(Exception):
@@ -21,32 +21,40 @@ class InterruptedRunError(Exception):
 
 
 UNREADABLE = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
-"""What `ast.literal_eval` raises for texts that are no literals."""
+"""Exceptions of `ast.literal_eval` for text that is no literal."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist, with the nearest one that does.
+    """Return the error for a name that does not exist, with the nearest one that does.
 
     Args:
-        kind: What was named, in the singular: ``"task"``.
-        name: What was given.
+        kind: The kind of thing that was named, in the singular: ``"task"``.
+        name: The given name.
         known: The valid names.
     """
     names = sorted(set(known))
-    last = name.rpartition(".")[2]
-    alike = (other for other in names if "." in other and last in (leaf := other.partition(".")[2], _initials(leaf)))
-    near = next(alike, nearest(name, names))
+    near = _same_field(name, names) or nearest(name, names)
     hint = f" Did you mean {near!r}?" if near else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")
 
 
+def _same_field(name: str, known: Iterable[str]) -> str | None:
+    """Return the dotted name whose last part, or the initials of that, were given in another section or in none."""
+    given = name.rpartition(".")[2]
+    for other in known:
+        field = other.partition(".")[2]
+        if field and given in (field, _initials(field)):
+            return other
+    return None
+
+
 def _initials(name: str) -> str:
-    """What a setting is called by people in a hurry: ``lr`` for ``learning_rate``."""
+    """Return the usual abbreviation of a setting: ``lr`` for ``learning_rate``."""
     return "".join(word[0] for word in name.split("_")) if "_" in name else name
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The valid name that is most like one that does not exist, if any is.
+    """Return the valid name that is most like a wrong one, or None where none is similar.
 
     Example:
         >>> nearest("Alibi", ["add", "alibi"])

@@ -1,12 +1,13 @@
-"""Numbers in words: counts, seeds, durations, sizes."""
+"""Text for people: counts, seeds, durations, sizes, and an encoding with its options."""
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 def counted(number: int, noun: str) -> str:
-    """How many there are of something.
+    """Return a number with its noun, in the plural where there is not one.
 
     Example:
         >>> counted(1, "run"), counted(1200, "run")
@@ -16,35 +17,38 @@ def counted(number: int, noun: str) -> str:
 
 
 def natural(label: str) -> list[tuple[float, str]]:
-    """What labels sort by so that numbers in them stand in order.
+    """Return the key that sorts labels so that numbers in them stand in order.
 
     Example:
         >>> sorted(["concat (d_p=16)", "concat (d_p=4)", "concat", "add"], key=natural)
         ['add', 'concat', 'concat (d_p=4)', 'concat (d_p=16)']
     """
-    parts = re.split(r"(\d+(?:\.\d+)?)", label)
+    parts = re.split(r"(\d+(?:\.\d+)?)", label)  # text and numbers in turn, text first
     return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(parts)]
 
 
 def seeds_text(seeds: Iterable[int]) -> str:
-    """Seeds in words, those in a row by their ends.
+    """Return seeds as text, consecutive ones as a range.
 
     Example:
         >>> seeds_text([3]), seeds_text([0, 1, 4, 6, 7, 8])
         ('seed 3', 'seeds 0, 1, 4, 6 to 8')
     """
-    runs: list[list[int]] = []
-    for seed in (ordered := sorted(seeds)):
-        if runs and seed == runs[-1][-1] + 1:
-            runs[-1].append(seed)
+    ordered = sorted(seeds)
+    ranges: list[list[int]] = []
+    for seed in ordered:
+        if ranges and seed == ranges[-1][-1] + 1:
+            ranges[-1].append(seed)
         else:
-            runs.append([seed])
-    parts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+            ranges.append([seed])
+    parts = []
+    for found in ranges:
+        parts.append(f"{found[0]} to {found[-1]}" if len(found) > 2 else ", ".join(map(str, found)))
     return f"seed{'s' if len(ordered) != 1 else ''} {', '.join(parts)}"
 
 
 def duration_text(seconds: float) -> str:
-    """A duration for people.
+    """Return a duration as text.
 
     Example:
         >>> duration_text(42), duration_text(200), duration_text(7300)
@@ -57,7 +61,7 @@ def duration_text(seconds: float) -> str:
 
 
 def si_text(value: float | None) -> str | None:
-    """Three significant digits with an SI prefix.
+    """Return a number with three significant digits and an SI prefix; None for None.
 
     Example:
         >>> si_text(123_456_789), si_text(999_999), si_text(12)
@@ -65,6 +69,37 @@ def si_text(value: float | None) -> str | None:
     """
     if value is None:
         return None
-    rounded = float(f"{value:.3g}")
-    power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))
+    rounded = float(f"{value:.3g}")  # before the prefix is chosen: 999,999 is 1 M, not 1000 k
+    power = min(4, int(math.log10(max(rounded, 1.0)) / 3 + 1e-9))  # the logarithm of 1000 is just below 3
     return f"{rounded / 1000**power:.3g} {'kMGT'[power - 1] if power else ''}".strip()
+
+
+def format_options(options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return options as text, in their order.
+
+    Args:
+        options: Values by name.
+        literal: Write values as Python does, so that the text can be read again.
+
+    Example:
+        >>> format_options({"d_p": 16, "table": "learned"}), format_options({"table": "learned"}, literal=True)
+        ('d_p=16, table=learned', "table='learned'")
+    """
+    return ", ".join(f"{name}={value!r}" if literal else f"{name}={value}" for name, value in options.items())
+
+
+def format_encoding(name: str, options: Mapping[str, Any], *, literal: bool = False) -> str:
+    """Return an encoding with its options, in their order.
+
+    Args:
+        name: The encoding's name.
+        options: Options that differ from their defaults.
+        literal: Write it as ``--pe`` takes it, and not as tables name it.
+
+    Example:
+        >>> format_encoding("concat", {"d_p": 16}), format_encoding("concat", {"d_p": 16}, literal=True)
+        ('concat (d_p=16)', 'concat(d_p=16)')
+    """
+    if not options:
+        return name
+    return f"{name}{'' if literal else ' '}({format_options(options, literal=literal)})"

@@ -1,10 +1,10 @@
-"""The benchmark of the engine measures what it says."""
+"""The study of the engine measures what it names."""
 
 from pathlib import Path
 
 import pytest
-from benchmarks.studies import engine
 
+from pebench.benchmarks.studies import engine
 from pebench.cli import main
 from pebench.runs.suite import load_suite
 
@@ -26,7 +26,31 @@ def test_its_large_suite_has_a_hundred_thousand_runs(tmp_path: Path) -> None:
 
 
 def test_a_page_holds_every_figure() -> None:
-    rows = [("a plan", engine.spread([3.0, 1.0, 2.0], "s"), "under 5 s"), ("packing", "1.9 x", "at least 1.6 x")]
-    page = engine.render(rows, 3)
+    plan = ("a plan", engine.median_and_range([3.0, 1.0, 2.0], "s"), "under 5 s")
+    page = engine.render([plan, ("packing", "1.9 x", "at least 1.6 x")], 3)
     assert "| a plan  | 2.00 s (1.00 to 3.00) | under 5 s      |" in page
     assert "1.9 x" in page
+
+
+def test_every_figure_is_measured_and_kept_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[tuple[str, ...]] = []
+
+    def run_pebench(*arguments: str) -> float:
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        calls.append(arguments)
+        out = Path(arguments[arguments.index("--out") + 1]) if "--out" in arguments else tmp_path
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "record.json").touch()
+        return float(len(calls))
+
+    monkeypatch.setattr(engine, "make_finished", lambda *_: None)
+    monkeypatch.setattr(engine, "run_pebench", run_pebench)
+    monkeypatch.setattr(engine, "run_python", lambda *_: 1.0)
+    output = tmp_path / "engine.md"
+    assert engine.main(["--rounds", "2", "--output", str(output)]) == 130
+    figures = [line for line in output.read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(figures) == 14  # 3, 5 of cold starts, 3 of overheads, 3 of packing, of which each calls six times
+    assert capsys.readouterr().err.count("\n") == 14 + 1

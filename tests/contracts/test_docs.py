@@ -1,6 +1,7 @@
-"""What README and results/ say is what the code does: pages equal their records, commands and examples run."""
+"""README and results/ describe what the code does: pages equal their records, commands and examples run."""
 
 import base64
+import functools
 import io
 import itertools
 import json
@@ -10,18 +11,19 @@ import shlex
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
+from pebench.benchmarks.studies import add_or_concat, undeclared
 from pebench.cli import main
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
 from pebench.cli.parser import parser
-from pebench.cli.run import make_plan
+from pebench.cli.suite import requested_plan
 from pebench.encodings import plugins
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.plugins import Plugin
@@ -32,15 +34,17 @@ from pebench.results.page import Page
 from pebench.results.publish import ENDINGS, FORMATS, written
 from pebench.results.stats import estimate
 from pebench.results.writers.markdown import overview
-from pebench.runs.records import read_records
+from pebench.runs.records import Record, read_records
 from pebench.runs.suite import load_suite
 from pebench.tasks import find_task
+from tests.sampling import sampled
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 DOCUMENTS = [
-    "README.md", "CONTRIBUTING.md", "benchmarks/LOG.md", "docs/encodings.md",
+    "README.md", "CONTRIBUTING.md", "benchmarks/README.md", "docs/architecture.md", "docs/encodings.md",
+    "docs/performance-log.md",
     "results/README.md", "results/ANSWERS.md", "results/NOTES.md",
 ]  # fmt: skip
 PAGES = sorted((ROOT / "results").glob("*.jsonl"))
@@ -50,20 +54,41 @@ def code(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-@pytest.mark.parametrize("records", PAGES, ids=lambda path: path.stem)
-def test_a_published_page_is_made_of_its_records_and_its_suite(records: Path) -> None:
-    page = Page.of(read_records(records), load_suite(records.stem))
-    made = written(page, records.stem)
-    assert [*made] == [ENDINGS.get(form, f".{form}") for form in FORMATS]
+@functools.cache
+def records_of(name: str) -> list[Record]:
+    """Read the published records of a suite once for all tests of a process."""
+    return read_records(ROOT / "results" / f"{name}.jsonl")
+
+
+@functools.lru_cache(maxsize=2)
+def page_of(name: str) -> Page:
+    return Page.of(records_of(name), load_suite(name))
+
+
+def published_text(name: str, ending: str) -> str:
+    return (ROOT / "results" / f"{name}.jsonl").with_suffix(ending).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [path.stem for path in PAGES])
+def test_a_published_page_is_made_of_its_records_and_its_suite(name: str) -> None:
+    """In every format but HTML, which draws pictures: see the next test."""
+    with mock.patch.dict(FORMATS):
+        del FORMATS["html"]
+        made = written(page_of(name), name)
+    assert [*made] == [ENDINGS.get(form, f".{form}") for form in FORMATS if form != "html"]
     for ending, text in made.items():
-        published = records.with_suffix(ending).read_text(encoding="utf-8")
-        assert comparable(published) == comparable(text), f"{ending}: make results SUITE={records.stem}"
+        assert published_text(name, ending) == text, f"{ending}: make results SUITE={name}"
+
+
+@pytest.mark.parametrize("name", sampled([pytest.param(path.stem, id=path.stem) for path in PAGES], 0.2))
+def test_a_published_page_is_drawn_of_its_records_and_its_suite(name: str) -> None:
+    """The HTML page with its pictures, and the files of pictures; drawing those of a large suite takes seconds."""
+    page = page_of(name)
+    assert comparable(published_text(name, ".html")) == comparable(FORMATS["html"](page)), f"make results SUITE={name}"
     if SAME_MATPLOTLIB:  # which draws to the byte
         drawn = {picture.name: picture.svg for picture in figures.pictures(page)}
-        shown = records.parent.glob(f"{records.stem}-figures/*.svg")
-        assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, (
-            f"make results SUITE={records.stem}"
-        )
+        shown = (ROOT / "results").glob(f"{name}-figures/*.svg")
+        assert {path.stem: path.read_text(encoding="utf-8") for path in shown} == drawn, f"make results SUITE={name}"
 
 
 def test_runs_done_again_differ_as_results_say() -> None:
@@ -71,7 +96,7 @@ def test_runs_done_again_differ_as_results_say() -> None:
 
     With matrix products that round otherwise, on that kind too, by next to nothing on WikiText-2.
     """
-    published = {record.config.key: record for record in read_records(ROOT / "results" / "core.jsonl")}
+    published = {record.config.key: record for record in records_of("core")}
     moved, same = {}, []
     for name in ("again", "two-threads"):
         for again in read_records(ROOT / "results" / "checks" / f"{name}.jsonl"):
@@ -145,7 +170,10 @@ def test_pictures_of_encodings_are_what_they_are_today(picture: Path, tmp_path: 
 
 
 def test_encodings_can_be_asked_for_as_published_tables_name_them() -> None:
-    rows = {r.config.label: (r.config.encoding, r.config.encoding_args) for page in PAGES for r in read_records(page)}
+    rows = {}
+    for page in PAGES:
+        for record in records_of(page.stem):
+            rows[record.config.label] = (record.config.encoding, record.config.encoding_args)
     assert {"concat (ratio=0.5)", "embed-scale (of=add-qk)"} < {*rows}
     assert {label: parse_encoding(label) for label in rows} == rows
 
@@ -154,7 +182,7 @@ def test_encodings_can_be_asked_for_as_published_tables_name_them() -> None:
 def test_front_pages_show_the_published_overview(page: str) -> None:
     shown = re.search(r"<!-- overview.*?-->\n(.*?)<!-- /overview -->", (ROOT / page).read_text(), re.DOTALL)
     assert shown is not None
-    assert shown[1] == overview(Page.of(read_records(ROOT / "results" / "core.jsonl"), load_suite("core")))
+    assert shown[1] == overview(page_of("core"))
 
 
 def paragraphs(document: str) -> Iterator[tuple[str, str]]:
@@ -196,12 +224,7 @@ RANGES = {
 INTERVAL = r"-?\d+\.\d\d+ to -?\d+\.\d\d+"
 
 
-@pytest.fixture
-def undeclared(script: Callable[[str], ModuleType]) -> ModuleType:
-    return script("undeclared")
-
-
-def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undeclared: ModuleType) -> None:
+def test_every_comparison_that_was_not_declared_is_worked_out_from_records() -> None:
     """Told as "0.53 (0.11 to 0.96)", with the sign that the words have; and no other is worked out."""
     assert (ROOT / "results" / "undeclared.md").read_text(encoding="utf-8") == undeclared.page()
     known: dict[str, list[tuple[str, int]]] = {}
@@ -222,15 +245,16 @@ def test_every_comparison_that_was_not_declared_is_worked_out_from_records(undec
     assert told == {*range(len(undeclared.measured()))}
 
 
-def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it(
-    script: Callable[[str], ModuleType],
-) -> None:
-    made = script("add_or_concat")
-    redo = "python benchmarks/studies/add_or_concat.py --output results/add_or_concat.md"
-    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == made.page(), redo
+def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it() -> None:
+    redo = "python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md"
+    assert (ROOT / "results" / "add_or_concat.md").read_text(encoding="utf-8") == add_or_concat.page(), redo
     if SAME_MATPLOTLIB:
-        shown = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / made.FOLDER).iterdir()}
-        assert shown == {made.name(group): made.picture(group) for group in made.GROUPS}, redo
+        shown = {
+            path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "results" / add_or_concat.FOLDER).iterdir()
+        }
+        assert shown == {
+            add_or_concat.file_name(group): add_or_concat.picture(group) for group in add_or_concat.GROUPS
+        }, redo
 
 
 IN_WORDS = {
@@ -248,8 +272,8 @@ def test_the_short_answer_gives_each_encoding_its_own_figure(start: str, task: s
     count = 4  # encodings of a page beside addition
     assert len(found) >= count * len(pages)
     for place, page in enumerate(pages):
-        (table,) = [t for t in Page.of(read_records(ROOT / "results" / f"{page}.jsonl")).tables if t.task.name == task]
-        labels, cells = differences([table], Page((table,))).values()
+        (table,) = [t for t in Page.of(records_of(page)).tables if t.task.name == task]
+        labels, cells = (column.texts for column in differences([table], Page((table,))).values())
         known = {label: re.search(FIGURE, cell)[0] for label, cell in zip(labels, cells, strict=True)}
         of_page = found[count * place : count * (place + 1)]
         assert of_page == [(words, known[IN_WORDS[words]]) for words, _ in of_page]
@@ -272,7 +296,7 @@ def loudness(extent: tuple[int, ...], d_model: int) -> dict[str, float]:
         torch.manual_seed(0)
         encoding = build_encoding(name, spec, {})
         content = encoding.content_width
-        told = encoding.embed(torch.zeros(1, len(places), content), encoding(encoding.prepare(places)))[0].detach()
+        told = encoding.embed(torch.zeros(1, len(places), content), encoding.state(places))[0].detach()
         varies[name] = float(told.var(0, correction=0).sum() / content) ** 0.5
         found[name] = varies[name] / varies["add"]
         found.setdefault("same", float(told.mean(0).square().sum() / told.square().sum(1).mean()))
@@ -310,7 +334,7 @@ def test_every_command_of_the_readme_parses(line: str, tmp_path: Path, monkeypat
     if line.startswith("pebench"):
         options = parser().parse_args(shlex.split(line)[1:])
         if "task" in options:
-            assert make_plan(options)
+            assert requested_plan(options)
 
 
 def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -326,6 +350,7 @@ def test_the_example_runs_in_a_trainer_of_its_own() -> None:
     assert all(0 <= accuracy <= 1 for accuracy in accuracies.values())
 
 
+@pytest.mark.slow
 def test_the_example_goes_from_an_encoding_to_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

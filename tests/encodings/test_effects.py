@@ -42,7 +42,7 @@ def test_every_encoding_can_be_drawn(name, extent):
 
 
 def test_an_encoding_that_tells_nothing_is_no_empty_picture():
-    with pytest.raises(UserError, match="'none' tells nothing of position"):
+    with pytest.raises(UserError, match="'none' has no effect that depends on position"):
         measured("none")
 
 
@@ -66,7 +66,7 @@ def test_rope_oscillates_as_the_sum_of_its_rotations():
     (effect,) = measured("rope")
     distances, (_, mean, _) = effect.by_distance()
     frequencies = 10000.0 ** (-np.arange(4) / 4)
-    assert effect.content == "equal content"
+    assert effect.probe == "equal content"
     assert mean == pytest.approx(np.cos(distances[:, None] * frequencies).mean(axis=1), abs=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_a_patch_is_most_like_itself():
 @pytest.mark.parametrize("name", ["cope", "fox"])
 def test_an_encoding_of_context_is_shown_random_content(name):
     (effect,) = measured(name, causal=True)
-    assert effect.content == "random content"
+    assert effect.probe == "random content"
     assert "random content" in draw([effect], name).axes[0].get_title()
 
 
@@ -99,12 +99,12 @@ def test_parameters_that_start_at_zero_are_drawn_and_the_picture_says_so(tmp_pat
 
 def test_a_residual_encoding_names_its_block():
     (effect,) = measured("cpe")
-    assert (effect.on, effect.layer) == ("residual stream", 1)
+    assert (effect.target, effect.layer) == ("residual stream", 1)
     assert "block 2" in draw([effect], "cpe").axes[0].get_title()
 
 
 def test_one_that_tells_two_parts_has_two_rows():
-    assert [effect.on for effect in measured("stack")] == ["input", "attention logits"]
+    assert [effect.target for effect in measured("stack")] == ["input", "attention logits"]
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png", ".pdf"])
@@ -120,7 +120,7 @@ def test_the_command_writes_the_same_file_twice(tmp_path, capsys, suffix):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["none"], "tells nothing"),
+        (["none"], "has no effect that depends on position"),
         (["roep"], "Did you mean 'rope'?"),
         (["rope", "--set", "tehta=1"], "theta"),
         (["rope(theta=-1.0)"], "theta of encoding 'rope' must be positive and finite, got -1.0"),

@@ -1,4 +1,4 @@
-"""Every registered encoding has the properties of `pebench.conformance`; what cards say is what papers say."""
+"""What cards say is what papers say, and encodings are held to more than their properties (tests/conformance)."""
 
 import contextlib
 import functools
@@ -8,31 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pebench.conformance import PROPERTIES, SETTINGS, Bench, Property, Setting, Subject, check, checks
-from pebench.conformance.bench import DIFFERENT, gap, noise
-from pebench.conformance.properties import layers_told
+from pebench.conformance import SETTINGS, Bench, Setting, Subject
+from pebench.conformance.bench import noise
+from pebench.conformance.comparisons import DIFFERENT, gap
+from pebench.conformance.properties.order import order_effect_by_layer
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
-from pebench.encodings.base import grid_positions, offsets
+from pebench.encodings.base import grid_positions
+from pebench.encodings.positions import unique_offsets
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.models.transformer import Transformer
 
 NAMES = list(encoding_cards())
-COMPOSED = [
-    "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
-    "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
-    "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
-    "widened(of='concat-wide')", "widened(of='rope')",
-    "attention-scale(of='add-qk')", "attention-scale(of='shaw',factor=0.5)",
-    "some-heads(of='concat-qk')", "some-layers(of='kerple-log')",
-    "stack(first='learned',second='alibi')", "stack(first='cope',second='add')",
-    "stack(first='concat-wide',second='rope')", "stack(first='rope',second='tupe')",
-    "ntk-rope(factor=4.0)", "yarn(factor=4.0)", "deberta(clip=3)", "cope(most=3)", "lie-re(block=2)",
-    "t5-bias(num_buckets=8,max_distance=16)", "concat(table='learned')", "concat-wide(table='learned')",
-    "add(d_p=8)", "add(preserve_variance=True)", "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')",
-    "concat-proj(start='identity')", "concat-qk(table='learned')", "gated-add(table='learned')",
-    "gated-add(pace=1.0)",
-]  # fmt: skip
-"""Encodings made of others, and options that change what an encoding is."""
 
 
 @functools.lru_cache(maxsize=len(SETTINGS))
@@ -40,100 +26,45 @@ def bench(name: str, setting: Setting) -> Bench:
     return Bench(Subject(name), setting)
 
 
-def cases(names: list[str], slow: bool) -> list:
-    return [
-        pytest.param(name, setting, item, id="-".join((name, setting.name, item.name)).replace(" ", "_"))
-        for name in names
-        for item, setting in checks(Subject(name))
-        if slow or not item.slow
-    ]
+def served(name: str) -> list[Setting]:
+    return [setting for setting in SETTINGS if Subject(name).serves(setting)]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(("name", "setting", "item"), cases(NAMES, slow=True))
-def test_every_encoding_has_every_property(name: str, setting: Setting, item: Property):
-    check(item, bench(name, setting))
+def declares(name: str) -> set[str]:
+    """Properties that an encoding has in some setting that it serves, in the words of ``paper``."""
+    cls, built = load_encoding(name), [Subject(name).build(setting.spec) for setting in served(name)]
+    flags = ("relative", "contextual", "isotropic", "mirror_blind", "blind")
+    found = {flag for flag in flags if any(getattr(encoding, flag) for encoding in built)}
+    found |= {encoding.beyond for encoding in built} - {"goes on"}
+    found |= {"causal_only"} if cls.causal_only else set()
+    return found | ({(1,): {"text"}, (2,): {"images"}}.get(cls.axes, set()))
 
 
-@pytest.mark.parametrize(("name", "setting", "item"), cases(COMPOSED, slow=False))
-def test_so_have_those_made_of_others(name: str, setting: Setting, item: Property):
-    check(item, bench(name, setting))
+@pytest.mark.parametrize("name", NAMES)
+def test_an_encoding_is_what_its_paper_says(name: str):
+    """Read off the paper, so that a declaration that is wrong together with the code is noticed."""
+    paper = encoding_cards()[name].declared["paper"]
+    assert paper is not None, "declare `paper`"
+    assert len(set(paper)) == len(paper)
+    assert declares(name) == set(paper)
 
 
-def test_every_property_is_asked_of_some_encoding():
-    asked = {item.name for name in ("rope", "fox", "none") for item, _ in checks(Subject(name))}
-    assert asked == set(PROPERTIES)
-
-
-def those(attribute: str, value: object = True) -> set[str]:
-    """The encodings that declare something, in some setting that they serve."""
-    found = set()
-    for name in NAMES:
-        subject = Subject(name)
-        built = [subject.build(setting.spec) for setting in SETTINGS if subject.serves(setting)]
-        found |= {name} if any(getattr(encoding, attribute) == value for encoding in built) else set()
-    return found
-
-
-def test_the_cards_are_those_of_the_papers():
-    """Read off the papers, so that a declaration that is wrong together with the code is noticed."""
-    rotary = {"rope", "partial-rope", "p-rope", "hope", "ntk-rope", "yarn", "xpos", "rope-mixed", "lie-re", "pope"}
-    biases = {
-        "alibi", "t5-bias", "kerple-log", "sandwich", "swin-bias", "log-cpb", "dynamic-bias", "shaw", "deberta",
-        "transformer-xl",
-    }  # fmt: skip
-    wrapped = {"attention-scale", "interpolated", "some-heads", "some-layers"}  # each of rope, by default
-    assert those("relative") == rotary | biases | wrapped | {"none", "cpe", "cope", "fox"}
-    assert those("contextual") == {"cope", "fox"}
-    assert those("isotropic") == {"none", "alibi", "kerple-log", "sandwich"}
-    assert those("mirror_blind") == {"none", "alibi", "kerple-log", "sandwich"}
-    assert those("blind") == {"none"}
-    tables = {"learned", "axial-learned", "random", "position-matrix", "tupe", "swin-bias", "randomized"}
-    assert those("beyond", "refuses") == tables
-    assert those("beyond", "clamps") == set()
-    classes = {name: load_encoding(name) for name in NAMES}
-    assert {name for name in NAMES if classes[name].causal_only} == {"cope", "fox", "xpos"}
-    text_alone = {"cope", "deberta", "fox", "pope", "sandwich", "transformer-xl", "xpos"}
-    assert {name for name in NAMES if classes[name].axes == (1,)} == text_alone
-    assert {name for name in NAMES if classes[name].axes == (2,)} == {"rope-mixed"}
-
-
-def test_the_parameters_are_as_many_as_the_papers_say():
+@pytest.mark.parametrize("name", NAMES)
+def test_an_encoding_has_as_many_parameters_as_its_paper_says(name: str):
     """A formula and a table that are wrong together, worked out for a small model: D 32, H 4, K 8, two layers, L 8."""
-    counts = {name: sum(p.numel() for p in Subject(name).build(SETTINGS[0].spec).parameters()) for name in NAMES
-              if Subject(name).serves(SETTINGS[0])}  # fmt: skip
-    fixed = {
-        "add", "add-every-layer", "alibi", "attention-scale", "concat", "concat-wide", "embed-scale", "hope",
-        "interpolated", "multiply", "none", "ntk-rope", "p-rope", "partial-rope", "random", "randomized", "raster",
-        "rope", "sandwich", "shifted", "some-heads", "some-layers", "stack", "widened", "xpos", "yarn",
-    }  # fmt: skip
-    assert {name: count for name, count in counts.items() if count} == {
-        "add-proj": 32 * 32,
-        "add-qk": 2 * 2 * 32 * 32,
-        "axial-learned": 8 * 32,
-        "concat-proj": 2 * 32 * 32,
-        "concat-qk": 2 * 2 * 32 * 32,
-        "cope": 2 * 64 * 8,
-        "cpe": 3 * 32 + 32,
-        "deberta": 2 * 8 * 32 + 2 * 2 * 32 * 32,
-        "dynamic-bias": (8 + 8) + 2 * 8 + (64 + 8) + 2 * 8 + (8 * 4 + 4),
-        "fire": 198,  # as the paper has for four heads
-        "fox": 2 * 4 * (32 + 1),
-        "gated-add": 1,
-        "kerple-log": 2 * 2 * 4,
-        "learnable-fourier": 16 + (32 * 32 + 32) + (32 * 32 + 32),
-        "learned": 8 * 32,
-        "lie-re": 8 * 7 // 2,
-        "log-cpb": 2 * (512 + 512 + 512 * 4),
-        "pope": 4 * 8,
-        "position-matrix": 8 * 2 * 4 * 32,
-        "shaw": 2 * 33 * 8,
-        "swin-bias": 2 * 15 * 4,
-        "t5-bias": 32 * 4,
-        "transformer-xl": 2 * (32 * 32 + 2 * 32),
-        "tupe": 8 * 32 + 2 * 32 * 32,
-    }
-    assert {name for name, count in counts.items() if not count} == fixed
+    encoding = Subject(name).build(served(name)[0].spec)
+    assert sum(p.numel() for p in encoding.parameters()) == encoding_cards()[name].declared["paper_size"]
+
+
+def test_what_papers_say_is_as_it_was_read():
+    """A few that every reader knows, in case all of them were changed at once."""
+    papers = {name: (card.declared["paper"], card.declared["paper_size"]) for name, card in encoding_cards().items()}
+    assert papers["add"] == ((), 0)
+    assert papers["alibi"] == (("relative", "isotropic", "mirror_blind"), 0)
+    assert papers["fire"] == ((), 198)
+    assert papers["learned"] == (("refuses",), 8 * 32)
+    assert papers["rope"] == (("relative",), 0)
+    assert papers["t5-bias"] == (("relative",), 32 * 4)
 
 
 def test_none_classifies_by_its_bag_of_tokens():
@@ -190,7 +121,7 @@ def test_every_layer_is_told(name: str):
     for setting in SETTINGS:
         if not Subject(name).serves(setting):
             continue
-        for layer, found in enumerate(layers_told(bench(name, setting))):
+        for layer, found in enumerate(order_effect_by_layer(bench(name, setting))):
             assert found > DIFFERENT, f"layer {layer}, {setting.name}"
 
 
@@ -283,7 +214,7 @@ def test_offsets_of_text_are_those_of_rows():
 
     random = 100 * torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
     for positions in (random, random.round(), grid_positions((300,)), grid_positions((5, 7))):
-        assert all(map(torch.equal, offsets(positions), by_rows(positions)))
+        assert all(map(torch.equal, unique_offsets(positions), by_rows(positions)))
 
 
 def test_a_grid_of_another_size_is_refused():

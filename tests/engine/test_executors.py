@@ -25,6 +25,7 @@ from pebench.engine.executors import Resources, find_executor
 from pebench.engine.executors.local import _Running, execute
 from pebench.engine.executors.server import prepare
 from pebench.engine.executors.worker import LOG, failed_record, failure_kind, logged, work
+from pebench.engine.observer import Observer, Stage
 from pebench.engine.progress import Display
 from pebench.errors import DivergedError, UserError
 from pebench.runs.records import Record, find_record, read_config, read_records, write_config
@@ -60,7 +61,8 @@ class Killer(Display):
     """A display that kills the endless run as soon as it is heard of."""
 
     def __init__(self, plan: list[RunConfig], out: Path) -> None:
-        super().__init__(plan, Console(file=io.StringIO(), width=80))
+        super().__init__(Console(file=io.StringIO(), width=80))
+        self.planned(Stage(plan, plan))
         self.out = out
 
     def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
@@ -83,9 +85,12 @@ class Outcome:
 
 def executed(plan: list[RunConfig], out: Path, jobs: int) -> Outcome:
     display = Killer(plan, out)
-    with display:
+    display.started()
+    try:
         prepare(plan, options(out), display)
         execute(plan, options(out), Resources(jobs), display)
+    finally:
+        display.ended()
     return Outcome(out, display.console.file.getvalue().splitlines(), multiprocessing.active_children())
 
 
@@ -119,9 +124,8 @@ def test_a_run_that_raises_leaves_its_reason_and_the_end_of_its_log(mixed: Outco
 
 def test_a_run_beyond_its_time_limit_is_ended(tmp_path: Path) -> None:
     limited = replace(options(tmp_path), time_limit_s=3.0)
-    with Display([ENDLESS], Console(file=io.StringIO())) as display:
-        prepare([ENDLESS], limited, display)
-        execute([ENDLESS], limited, Resources(1), display)
+    prepare([ENDLESS], limited, Observer())
+    execute([ENDLESS], limited, Resources(1), Observer())
     record = find_record(ENDLESS, tmp_path)
     assert record is not None
     assert record.error is not None
@@ -194,7 +198,7 @@ def test_a_run_that_another_process_failed_is_not_tried_again(name: str, tmp_pat
     failed = failed_record(HEALTHY[0], tmp_path, "time limit", "too slow there", 1.0)
     display = Quiet(HEALTHY[:1])
     find_executor(name)(HEALTHY[:1], options(tmp_path), Resources(1), display)
-    assert display.ended == [failed]
+    assert display.records == [failed]
     assert work(HEALTHY[0], options(tmp_path))
     assert find_record(HEALTHY[0], tmp_path) == failed
 
@@ -259,15 +263,16 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> None:
 
 
 class Quiet(Display):
-    """A display that says nothing and remembers what ended."""
+    """A display without a console that remembers which runs finished."""
 
     def __init__(self, plan: list[RunConfig]) -> None:
-        super().__init__(plan, Console(file=io.StringIO(), width=80))
-        self.ended: list[Record] = []
+        super().__init__(Console(file=io.StringIO(), width=80))
+        self.planned(Stage(plan, plan))
+        self.records: list[Record] = []
 
     def finished(self, record: Record) -> None:
         super().finished(record)
-        self.ended.append(record)
+        self.records.append(record)
 
 
 @pytest.mark.parametrize("name", ["sequential", "local"])
@@ -275,7 +280,7 @@ def test_every_executor_leaves_the_same_records(name: str, mixed: Outcome, tmp_p
     plan = [HEALTHY[0], DIVERGES, HEALTHY[1]]
     display = Quiet(plan)
     find_executor(name)(plan, options(tmp_path), Resources(1), display)
-    assert [record.config for record in display.ended] == plan
+    assert [record.config for record in display.records] == plan
     for config in plan:
         ours, theirs = find_record(config, tmp_path), mixed.record(config)
         assert (ours.status, ours.metrics, ours.curve) == (theirs.status, theirs.metrics, theirs.curve)
@@ -287,17 +292,16 @@ def test_every_executor_leaves_the_same_records(name: str, mixed: Outcome, tmp_p
 def share(plan: list[RunConfig], out: Path, start: Any, done: Any) -> None:
     """Do a plan as one of several that do it at the same time; tell how many runs were done here."""
     from pebench.engine.executors import sequential
-    from pebench.training.ddp import run_on_devices
 
     executed = 0
 
     def counted(*arguments: Any) -> None:
         nonlocal executed
         executed += 1
-        run_on_devices(*arguments)
+        train(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pebench.training.ddp.run_on_devices", counted)
+        patch.setattr("pebench.training.runner.train", counted)
         start.wait()
         sequential.execute(plan, options(out), Resources(1), Quiet(plan))
     done.put(executed)
@@ -336,7 +340,7 @@ def test_a_run_that_is_too_slow_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 def test_an_exit_in_the_middle_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pebench.training.ddp.train", lambda *_: sys.exit(0))
+    monkeypatch.setattr("pebench.training.runner.train", lambda *_: sys.exit(0))
     assert work(HEALTHY[0], options(tmp_path))
     record = find_record(HEALTHY[0], tmp_path)
     assert record is not None
@@ -349,7 +353,7 @@ def test_a_run_that_diverged_begins_again_where_it_is_tried_again(
 ) -> None:
     checkpoints = tmp_path / HEALTHY[0].directory / "checkpoints"
     checkpoints.mkdir(parents=True)
-    monkeypatch.setattr("pebench.training.ddp.run_on_devices", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr("pebench.training.runner.train", lambda *_: (_ for _ in ()).throw(error))
     assert work(HEALTHY[0], options(tmp_path))
     assert checkpoints.exists() == kept
     found = find_record(HEALTHY[0], tmp_path)
@@ -469,37 +473,3 @@ def test_a_run_that_is_asked_to_end_at_any_moment_goes_on_later(
     assert (record := find_record(config, tmp_path)) is None or record.ok  # heard after the last batch, it has finished
     assert main(words) == 0
     assert find_record(config, tmp_path).ok
-
-
-def test_the_server_has_imported_what_every_run_needs() -> None:
-    asked = "import sys, pebench.engine.executors.preload; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert {"pebench.training.runner", "pebench.data.text", "torch.utils.tensorboard", "pebench.encodings.rope"} <= {
-        *done.stdout.split()
-    }
-
-
-SLOW_IMPORT = """
-import sys, time
-
-class Slow:
-    def find_spec(self, name, *_):
-        if name == "torch":
-            print("importing", flush=True)
-            time.sleep(60)
-
-sys.meta_path.insert(0, Slow())
-import pebench.engine.executors.preload
-open(sys.argv[1], "w")
-"""
-
-
-@linux
-def test_a_server_that_nobody_waits_for_stops_importing(tmp_path: Path) -> None:
-    finished = tmp_path / "finished"
-    server = [sys.executable, "-c", SLOW_IMPORT, str(finished)]
-    parent = f"import subprocess; print(subprocess.Popen({server!r}, stdout=subprocess.PIPE).stdout.readline())"
-    # the server inherits our pipe for errors, so that its end is waited for
-    done = subprocess.run([sys.executable, "-c", parent], capture_output=True, check=True)
-    assert b"importing" in done.stdout
-    assert not finished.exists()

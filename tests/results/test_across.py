@@ -12,9 +12,9 @@ from scipy import stats as scipy_stats
 
 from pebench.results import across, resampling
 from pebench.results.across import Interval, Standing, Summary, critical_difference, groups, summarise
+from pebench.results.document.facts import across_facts
 from pebench.results.grids import standings
 from pebench.results.tables import build_tables
-from pebench.results.writers.markdown import across_facts
 from pebench.runs.records import Record
 from pebench.tasks import configure
 
@@ -209,7 +209,7 @@ def test_very_many_runs_are_drawn_less_often(monkeypatch: pytest.MonkeyPatch) ->
 def test_demsars_example() -> None:
     ranks = np.array(RANKS)
     assert ranks.mean(axis=0) == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)  # as published
-    p, width, found = across._ranked_apart(METHODS, -ranks)
+    p, width, found = across._test_ranks(METHODS, -ranks)
     assert width == pytest.approx(1.25, abs=0.005)
     assert p == pytest.approx(scipy_stats.chi2.sf(9.28, 3), abs=0.01)  # his statistic does not correct for ties
     assert found == (("C4.5+m+cf", "C4.5+m", "C4.5+cf", "C4.5"),)  # 3.143 - 1.964 = 1.179: not told apart at 5 %
@@ -222,7 +222,7 @@ def test_the_critical_values_are_the_published_ones(k: int, q: float) -> None:
 
 def test_friedmans_statistic_by_hand() -> None:
     # five tasks, three encodings, always in the same order: chi2 = 12 * 5 / (3 * 4) * (1 + 4 + 9 - 3 * 16 / 4) = 10
-    p, width, found = across._ranked_apart(["a", "b", "c"], np.tile([3.0, 2.0, 1.0], (5, 1)))
+    p, width, found = across._test_ranks(["a", "b", "c"], np.tile([3.0, 2.0, 1.0], (5, 1)))
     assert p == pytest.approx(np.exp(-10 / 2))  # of chi2 with two degrees
     assert width == pytest.approx(2.343 * (3 * 4 / 30) ** 0.5, rel=4e-4)
     assert found == (("a", "b"), ("b", "c"))
@@ -230,12 +230,12 @@ def test_friedmans_statistic_by_hand() -> None:
 
 def test_where_friedmans_test_finds_nothing_all_are_one_group() -> None:
     mixed = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [1.0, 3.0, 2.0], [3.0, 1.0, 2.0]])
-    assert across._ranked_apart(["a", "b", "c"], mixed)[2] == (("b", "a", "c"),)  # by rank
+    assert across._test_ranks(["a", "b", "c"], mixed)[2] == (("b", "a", "c"),)  # by rank
     apart = [[4, 2, 1, 0, 5, 3], [5, 1, 4, 0, 3, 2], [3, 4, 1, 0, 5, 2], [1, 4, 0, 3, 5, 2], [2, 0, 3, 1, 4, 5]]
-    p, width, found = across._ranked_apart("abcdef", np.array(apart, dtype=float))
+    p, width, found = across._test_ranks("abcdef", np.array(apart, dtype=float))
     assert (round(p or 0, 2), round(width or 0, 2)) == (0.06, 3.37)  # ranks are up to 3.6 apart all the same
     assert [set(group) for group in found] == [set("abcdef")]
-    assert across._ranked_apart(["a", "b", "c"], np.ones((5, 3)))[2] == (("a", "b", "c"),)
+    assert across._test_ranks(["a", "b", "c"], np.ones((5, 3)))[2] == (("a", "b", "c"),)
 
 
 @pytest.mark.parametrize(("tasks", "encodings", "shown"), [(5, 3, True), (4, 3, False), (5, 2, False)])
@@ -256,6 +256,6 @@ def test_one_seed_of_a_task_has_nothing_to_draw_again() -> None:
     row = standing(found, "rope")
     assert row.improvement is not None
     assert [(value.low, value.high) for value in (row.iqm, row.rank, row.improvement)] == [(None, None)] * 3
-    assert not [cell for cells in standings(found).values() for cell in cells if "[" in cell]
+    assert not [cell for column in standings(found).values() for cell in column.texts if "[" in cell]
     assert "No intervals: one seed has none." in across_facts(found)[0]
     assert "too narrow" not in "\n".join(across_facts(found))

@@ -13,8 +13,9 @@ from pebench import __version__
 from pebench.cli import main
 from pebench.config import CORE_ENCODINGS
 from pebench.encodings.registry import encoding_cards, load_encoding, parts_of
-from pebench.results.citations import OWN, bibliography, bibtex, cited, fields_of, keys_of, link, sources
+from pebench.results.citations import OWN, bibliography, bibtex, fields_of, keys_of, link, sources
 from pebench.results.tables import build_tables
+from pebench.results.writers.markdown import cite, inline
 from pebench.runs.records import read_records
 from pebench.runs.suite import suite_files
 from pebench.tasks import TASKS
@@ -44,7 +45,7 @@ def test_every_entry_is_cited_by_something():
 
 
 def test_keys_are_unique_and_none_is_lost():
-    written = keys_in((ROOT / "src/pebench/references.bib").read_text(encoding="utf-8"))
+    written = keys_in((ROOT / "src/pebench/results/references.bib").read_text(encoding="utf-8"))
     assert len(written) == len(set(written)) == len(bibliography()) - 1
 
 
@@ -110,7 +111,7 @@ def test_a_suite_cites_pebench_its_data_and_its_encodings(name):
 
 
 def test_no_model_is_built_to_say_what_a_matched_suite_cites(monkeypatch):
-    monkeypatch.setattr("pebench.runs.suite.matched", None)
+    monkeypatch.setattr("pebench.runs.suite.declaration.matched", None)
     assert keys_of("fusion-parameters") >= keys_of("concat-qk")
 
 
@@ -153,17 +154,17 @@ def test_an_encoding_of_ones_own_that_names_nothing_is_told_how(tmp_path, monkey
 
 def test_a_table_names_its_keys_and_a_command_that_prints_just_these():
     for table in build_tables(read_records(ROOT / "results" / "untuned.jsonl")):
-        works, command = re.fullmatch(r"(.*); as BibTeX: `pebench cite (.*)`", cited([table])).groups()
+        works, command = re.fullmatch(r"Cite: (.*); as BibTeX: `pebench cite (.*)`\.", cite(sources([table]))).groups()
         keys = sources([table]).keys
         assert keys_in(bibtex(command.split())) == list(keys)
-        assert works == ", ".join(map(link, keys))
+        assert works == ", ".join(inline((link(key),)) for key in keys)
         assert set(table.task.cite) < set(keys)
 
 
 def test_a_work_is_named_as_a_text_would_and_linked_where_it_is_to_be_had():
-    assert link("vaswani2017attention") == "[Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
-    assert link("hallam2026fusion") == "[Hallam and Tseng 2026](https://arxiv.org/abs/2601.05807)"
-    assert link("krizhevsky2009learning") == "Krizhevsky 2009"
+    assert inline((link("vaswani2017attention"),)) == "[Vaswani et al. 2017](https://arxiv.org/abs/1706.03762)"
+    assert inline((link("hallam2026fusion"),)) == "[Hallam and Tseng 2026](https://arxiv.org/abs/2601.05807)"
+    assert inline((link("krizhevsky2009learning"),)) == "Krizhevsky 2009"
 
 
 def test_a_table_does_not_depend_on_packages_of_others():
@@ -173,8 +174,8 @@ def test_a_table_does_not_depend_on_packages_of_others():
     ]
     strange += [r for r in records if r.config.encoding != "rope"]
     for table in build_tables(strange):
-        assert "nobody" not in cited([table])
-        assert "Vaswani et al. 2017" in cited([table])
+        assert "nobody" not in cite(sources([table]))
+        assert "Vaswani et al. 2017" in cite(sources([table]))
 
 
 def test_citing_needs_no_torch():

@@ -23,7 +23,7 @@ from pebench.results.page import Page
 from pebench.results.writers.markdown import markdown
 from pebench.runs.costs import cost
 from pebench.runs.leases import Holder, _myself, claim
-from pebench.runs.plan import note_plan, states
+from pebench.runs.plan import run_states, write_plan
 from pebench.runs.records import Record, merge, read_config, read_records, write_config, write_jsonl, write_record
 from pebench.runs.suite import load_suite
 from pebench.tasks import TASKS, configure
@@ -214,7 +214,7 @@ def test_a_running_one_shows_its_step_and_process(tmp_path: Path, ask: Ask) -> N
     folder = begun(config, tmp_path)
     with claim(folder) as lease:
         assert lease is not None
-        lease.tell(41, {"val/loss": 0.5})
+        lease.report(41, {"val/loss": 0.5})
         for name in (folder, config.key[:8]):
             answer = ask("show", name, "--out", tmp_path)
             assert answer.code == 0
@@ -497,7 +497,12 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
     assert answer.code == 0
     assert answer.text == f"3 runs laid out in {out}. From there goes on: pebench run --suite NAME --out {out}\n"
     assert read_records(out) == read_records(path)
-    assert states([record.config for record in (*records, run("none", 0))], out) == ["done", "failed", "done", "to do"]
+    assert run_states([record.config for record in (*records, run("none", 0))], out) == [
+        "done",
+        "failed",
+        "done",
+        "to do",
+    ]
     assert ask("merge", path, "--out", out).text.startswith(f"0 runs laid out in {out}, 3 more there already. From")
 
 
@@ -542,7 +547,7 @@ def test_a_suite_takes_over_the_runs_in_which_its_regime_changes_nothing(regime:
     assert found["add"].metrics == run("add", 0).metrics
     assert found["add"].matched_flops == (None if regime == "parameters" else cost(run("add", 0).config).flops)
     kinds = load_suite(str(tmp_path / "mine.py")).kinds()
-    assert states([kind.with_seed(0) for kind in kinds], tmp_path / "runs") == [
+    assert run_states([kind.with_seed(0) for kind in kinds], tmp_path / "runs") == [
         "done",
         "to do" if regime == "parameters" else "done",
         "to do",
@@ -608,7 +613,7 @@ def test_every_run_is_counted_in_its_state(tmp_path: Path, ask: Ask) -> None:
 
 def test_what_is_planned_and_not_begun_is_to_do(tmp_path: Path, ask: Ask) -> None:
     plan = [configure(task, "add", seed, "smoke") for task in ("vit-digits", "lm-grammar") for seed in (0, 1)]
-    note_plan(plan, tmp_path)
+    write_plan(plan, tmp_path)
     answer = ask("status", tmp_path)
     assert (answer.code, answer.lines[0]) == (0, f"{tmp_path}: 4 runs: 0 done, 4 to do")
     write_record(Record(plan[0], metrics={"test/accuracy": 0.5}), tmp_path)
@@ -619,7 +624,7 @@ def test_what_is_planned_and_not_begun_is_to_do(tmp_path: Path, ask: Ask) -> Non
 
 def test_runs_that_nobody_planned_here_are_counted_too(tmp_path: Path, ask: Ask) -> None:
     planned, other = configure("vit-digits", "add", 0, "smoke"), selecting(1e-3, 0.5)
-    note_plan([planned], tmp_path)
+    write_plan([planned], tmp_path)
     write([other], tmp_path)
     assert ask("status", tmp_path).lines[0] == f"{tmp_path}: 2 runs: 1 done, 1 to do"
 
@@ -628,7 +633,7 @@ def test_a_running_run_is_shown_with_its_step(tmp_path: Path, ask: Ask) -> None:
     config = run("add", 0).config
     with claim(begun(config, tmp_path)) as lease:
         assert lease is not None
-        lease.tell(41, {"train/loss": 9.0, "val/loss": 0.5, "val/accuracy": 0.25})
+        lease.report(41, {"train/loss": 9.0, "val/loss": 0.5, "val/accuracy": 0.25})
         lines = ask("status", tmp_path).lines
     (line,) = lines[lines.index("running") + 1 :]
     assert line.startswith(f"  {config.directory}: step 41, val accuracy 25.00 %, for ")
@@ -708,7 +713,7 @@ def test_a_folder_that_is_none_of_ours_is_refused(tmp_path: Path, ask: Ask) -> N
 
 def test_looking_changes_nothing(tmp_path: Path, ask: Ask) -> None:
     records = [*runs("add", {0: 0.5, 1: None}), selecting(1e-3, 0.5)]
-    note_plan([record.config for record in records], write(records, tmp_path / "runs"))
+    write_plan([record.config for record in records], write(records, tmp_path / "runs"))
     leave_lease(begun(run("rope", 0).config, tmp_path / "runs"))
     before = files(tmp_path)
     out, key = tmp_path / "runs", records[0].config.key

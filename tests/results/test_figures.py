@@ -21,6 +21,12 @@ from pebench.runs.records import Record, read_records
 
 CORE = Page.of(read_records(Path(__file__).parents[2] / "results" / "untuned.jsonl"))
 
+MARKED = sorted(
+    (name for name, card in encoding_cards().items() if card.declared["mark"] is not None),
+    key=lambda name: encoding_cards()[name].declared["mark"],
+)
+"""Encodings whose class declares a mark, in the order of their marks."""
+
 
 def record(encoding: str, seed: int, value: float | None, **args: int) -> Record:
     """A run whose validation accuracy is 0.1 and 0.05 below its test accuracy; it failed if that is None."""
@@ -88,13 +94,13 @@ def test_the_colours_of_the_core_encodings_stand_out_from_the_background() -> No
 
 
 def test_every_encoding_has_a_mark_that_no_other_has() -> None:
-    assert set(style.ENCODINGS) <= set(encoding_cards())
-    looks = {(mark.colour, mark.marker) for mark in map(style.mark, style.ENCODINGS)}
-    assert len(looks) == len(style.ENCODINGS)
+    assert [encoding_cards()[name].declared["mark"] for name in MARKED] == [*range(style.DECLARED)]
+    looks = {(mark.colour, mark.marker) for mark in map(style.mark, MARKED)}
+    assert len(looks) == len(MARKED)
 
 
 def test_a_plug_in_has_a_mark_that_none_of_ours_has_and_that_stays() -> None:
-    ours = {(style.mark(name).colour, style.mark(name).marker) for name in style.ENCODINGS}
+    ours = {(style.mark(name).colour, style.mark(name).marker) for name in MARKED}
     for name in ("my_module:MyEncoding", "mine", "yours"):
         assert (style.mark(name).colour, style.mark(name).marker) not in ours
     assert style.mark("mine") == style.Mark(
@@ -117,7 +123,7 @@ def test_curves_show_mean_lowest_and_highest_of_the_seeds_that_finished() -> Non
 
 
 def test_many_curves_have_a_panel_each() -> None:
-    names = style.ENCODINGS[: curves.TOGETHER + 1]
+    names = MARKED[: curves.TOGETHER + 1]
     figure = drawn(curves.draw(build_tables(record(name, 0, 0.5) for name in names)[0]))
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == sorted(names)
 
@@ -128,7 +134,7 @@ def test_what_all_curves_span_goes_from_left_to_right_whatever_the_first_one_lac
         whole, curve=[{"step": 10, "val/accuracy": 0.1}, *({"step": s, "val/accuracy": 0.3} for s in (20, 30))]
     )
     lacking = replace(late, curve=[late.curve[0], late.curve[2]])
-    others = style.ENCODINGS[: curves.TOGETHER + 1]
+    others = MARKED[: curves.TOGETHER + 1]
     runs = [lacking, *(replace(late, config=record(name, 0, 0.5).config) for name in others if name != "add")]
     axes = drawn(curves.draw(build_tables(runs)[0])).axes[0]
     (span,) = axes.collections[0].get_paths()
@@ -203,9 +209,7 @@ def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     assert ranks.draw(replace(summary, critical_difference=None)) is None  # nothing tells them apart
 
 
-LONG = Page(
-    (table(**{name: [0.5, 0.6] for name in style.ENCODINGS[:30]} | {"alibi": [None], "concat_16": [0.3, 0.9]}),)
-)
+LONG = Page((table(**{name: [0.5, 0.6] for name in MARKED[:30]} | {"alibi": [None], "concat_16": [0.3, 0.9]}),))
 
 
 @pytest.mark.parametrize("page", [CORE, LONG], ids=["core", "many"])

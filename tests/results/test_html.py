@@ -11,9 +11,21 @@ from pathlib import Path
 import pytest
 
 from pebench.results import figures
+from pebench.results.cells import (
+    Cell,
+    count_cell,
+    decimal_cell,
+    interval_cell,
+    p_cell,
+    rate_cell,
+    setting_cell,
+    si_cell,
+)
 from pebench.results.page import Page
+from pebench.results.prose import prose
+from pebench.results.stats import Estimate
 from pebench.results.writers.html import html
-from pebench.results.writers.html.content import number, prose
+from pebench.results.writers.html.content import markup
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record, read_records
 from pebench.runs.suite import load_suite
@@ -116,7 +128,7 @@ def test_what_records_say_is_escaped_everywhere() -> None:
 
 
 def test_names_of_records_in_our_sentences_are_escaped_too() -> None:
-    assert read(prose(f"**Finding.** `{ATTACK}` and {ATTACK}")).tags == ["b", "code"]
+    assert read(markup(prose(f"**Finding.** `{ATTACK}` and {ATTACK}"))).tags == ["b", "code"]
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -143,13 +155,48 @@ def test_failed_and_missing_runs_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("1.81 ± 0.01", 1.81), ("+0.18", 0.18), ("-0.2 ± 3", -0.2), ("842,816", 842816), ("88.9 M", 88.9e6),
-     ("6.05 k", 6050), ("3 (1 failed)", 3), ("**0.0301**", 0.0301), ("1e-05", 1e-5), ("–", None),
-     ("not separable at 3 seeds", None), ("0.65 [0.57, 0.74]", 0.65), ("12", 12), ("5 Mbit", 5), ("", None)],
-)  # fmt: skip
-def test_cells_sort_by_their_number(text: str, value: float | None) -> None:
-    assert number(text) == value
+    ("cell", "text", "value"),
+    [
+        (interval_cell(Estimate(1.8119, 0.0101, 3), 1, 2), "1.81 ± 0.01", 1.81),
+        (interval_cell(Estimate(0.0018, None, 1), 100, 2, "+"), "+0.18", 0.18),
+        (interval_cell(Estimate(-0.2, 3.0, 2), 1, 1), "-0.2 ± 3.0", -0.2),
+        (interval_cell(Estimate(-0.00001, None, 1), 100, 2, "+"), "+0.00", 0.0),
+        (interval_cell(Estimate(0.1, 0.02, 8), 100, 2, "+", " better (n=6)"), "+10.00 ± 2.00 better (n=6)", 10.0),
+        (count_cell(842_816), "842,816", 842816.0),
+        (count_cell(3, " (1 failed)"), "3 (1 failed)", 3.0),
+        (count_cell(None), "–", None),
+        (si_cell(88_912_345), "88.9 M", 88.9e6),
+        (si_cell(6_047), "6.05 k", 6050.0),
+        (si_cell(12), "12", 12.0),
+        (rate_cell(1234.5), "1,234", 1234.0),
+        (rate_cell(5.4321), "5.43", 5.43),
+        (setting_cell(0.0301), "0.0301", 0.0301),
+        (setting_cell(1e-5), "1e-05", 1e-5),
+        (setting_cell("32-true"), "32-true", None),
+        (setting_cell(True), "True", None),
+        (p_cell(0.0496), "0.0496", 0.0496),
+        (p_cell(0.0004), "<0.001", 0.001),
+        (p_cell(None), "–", None),
+        (decimal_cell(0.6512, 2, " [0.57, 0.74]"), "0.65 [0.57, 0.74]", 0.65),
+    ],
+)
+def test_cells_sort_by_the_number_that_they_show(cell: Cell, text: str, value: float | None) -> None:
+    assert (cell.text, cell.value) == (text, value)
+
+
+NUMBER = re.compile(r"([+-]?(?:[\d,]*\.)?[\d,]*\d(?:e[+-]?\d+)?)(?: ([kMGT]))?(?:$|[ *])")
+
+
+def number(text: str) -> float | None:
+    """The number that a text begins with, but for a "<" before it."""
+    found = NUMBER.match(text.removeprefix("&lt;"))
+    return float(found[1].replace(",", "")) * {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[found[2] or ""] if found else None
+
+
+def test_every_number_on_the_page_sorts_by_what_it_shows(core: str) -> None:
+    cells = re.findall(r'<td class="number" data-value="(.*?)">(.*?)</td>', core)
+    assert len(cells) == 300
+    assert [text for value, text in cells if (float(value) if value else None) != number(text)] == []
 
 
 def test_pages_and_pictures_are_made_without_torch() -> None:
@@ -157,7 +204,9 @@ def test_pages_and_pictures_are_made_without_torch() -> None:
 import sys
 from pathlib import Path
 from pebench.results.page import Page
+from pebench.results.prose import prose
 from pebench.runs.records import read_records
+from pebench.results.stats import Estimate
 from pebench.results.writers.html import html
 html(Page.of(read_records(Path({str(RESULTS / "untuned.jsonl")!r}))))
 sys.exit(", ".join({{"torch", "lightning", "pandas"}} & set(sys.modules)) or 0)

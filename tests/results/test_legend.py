@@ -7,6 +7,7 @@ import pytest
 from pebench.encodings.registry import encoding_cards
 from pebench.results.legend import legend
 from pebench.results.page import Page
+from pebench.results.writers.markdown import inline
 from pebench.runs.records import Record
 from pebench.runs.suite import Suite
 from pebench.tasks import configure
@@ -18,7 +19,7 @@ def ran(encoding: str, **options: object) -> Record:
 
 
 def lines(*records: Record, suite: Suite | None = None) -> dict[str, str]:
-    found = legend(Page.of(records, suite))
+    found = map(inline, legend(Page.of(records, suite)))
     return {line.split("**")[1]: line for line in found}
 
 

@@ -15,22 +15,21 @@ from rich.console import Console
 from pebench.config import CORE_ENCODINGS, DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.results.page import Page
-from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.csv import to_csv
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown, overview
 from pebench.results.writers.terminal import terminal
 from pebench.runs.records import Record, read_records, write_jsonl
-from pebench.tasks import TASKS, Budget, Task
+from pebench.tasks import IMAGE_CLASSIFICATION, LANGUAGE_MODELLING, TASKS, Budget, Task
 
 GOLDEN = Path(__file__).parent / "golden" / "report.md"
 BUDGET = Budget(ModelConfig(), DataConfig(patch_size=4), TrainConfig())
 SHAPES = Task(
-    name="vit-shapes", summary="Shapes of few pixels", module="", data="", splits="by index",
-    metric="accuracy", higher_is_better=True, unit="images", cite=("pebench",), budgets={"core": BUDGET},
+    name="vit-shapes", summary="Shapes of few pixels", kind=replace(IMAGE_CLASSIFICATION, causal=True), data="",
+    splits="by index", cite=("pebench",), budgets={"core": BUDGET},
 )  # fmt: skip
-RHYMES = replace(
-    SHAPES, name="lm-rhymes", summary="Rhymes", metric="bits_per_byte", higher_is_better=False, unit="windows"
-)
+RHYMES = replace(SHAPES, name="lm-rhymes", summary="Rhymes", kind=LANGUAGE_MODELLING)
 ENVIRONMENT = {
     "versions": {"pebench": "0.1.0", "torch": "2.6.0", "lightning": "2.6.6"},
     "commit": "abc123", "device": "cpu: Some Processor", "threads": 1, "precision": "32-true", "attention": "sdpa",

@@ -19,15 +19,17 @@ from scipy.stats import ttest_1samp
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
+from pebench.results.contrasts import Change
 from pebench.results.figures import along
 from pebench.results.grids import differences, pairs, side_by_side
 from pebench.results.missing import absence_counts
-from pebench.results.page import Change, Page
+from pebench.results.page import Page
 from pebench.results.provenance import warnings
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.stats import Difference, Estimate, equivalence, holm, paired_difference
-from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.csv import to_csv
 from pebench.results.writers.html import html
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record, read_records, write_jsonl
@@ -175,7 +177,7 @@ def test_declared_contrasts_are_tested_and_corrected_among_themselves() -> None:
     assert [(c.first, c.second) for c in found] == [*asked.contrasts[:2]]
     assert [c.difference for c in found] == differences
     assert [c.p_adjusted for c in found] == holm([d.p_value for d in differences], 3)
-    assert [c.verdict for c in found] == ["better", "not separable at 8 seeds"]
+    assert [c.verdict.text for c in found] == ["better", "not separable at 8 seeds"]
     assert [c.equivalent.p_adjusted for c in found] == holm([equivalence(d, 0.01) for d in differences], 3)
     assert [c.equivalent.holds for c in found] == [False, True]
     text = markdown(changed)
@@ -563,11 +565,11 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     (series,) = made.series
     grid = side_by_side(series.ordered, made, "model.num_layers")
     assert [*grid] == ["Encoding", "num_layers 1\naccuracy % ↑, n=8", "num_layers 4\naccuracy % ↑, n=8"]
-    assert [cell.split()[0] for cell in grid["num_layers 4\naccuracy % ↑, n=8"]] == ["60.35", "60.35", "61.35"]
+    assert [cell.split()[0] for cell in grid["num_layers 4\naccuracy % ↑, n=8"].texts] == ["60.35", "60.35", "61.35"]
     gaps = differences(series.ordered, made, "model.num_layers")
-    assert gaps["Encoding"] == ["concat", "rope"]
-    assert gaps["num_layers 1\npoints ↑"][1].startswith("+1.00 ")
-    assert gaps["num_layers 1\npoints ↑"][1].endswith(" better")
+    assert gaps["Encoding"].texts == ["concat", "rope"]
+    assert gaps["num_layers 1\npoints ↑"].texts[1].startswith("+1.00 ")
+    assert gaps["num_layers 1\npoints ↑"].texts[1].endswith(" better")
     assert "## vit-digits by model.num_layers" in markdown(made)
     assert [line.split(", ")[1] for line in markdown(made).splitlines() if line.startswith("## vit-digits (")] == [
         "model.num_layers=1", "model.num_layers=4",
@@ -613,7 +615,7 @@ def test_a_page_tells_how_differences_change_along_a_setting() -> None:
     p = {change: ttest_1samp(values, 0).pvalue for change, values in ((none, [2, 3, 1]), (rope, [2, 3, 2.5]))}
     assert rope.p_adjusted == pytest.approx(3 * p[rope])
     assert none.p_adjusted == pytest.approx(2 * p[none])
-    assert (none.verdict, rope.verdict, apart.verdict) == (
+    assert (none.verdict.text, rope.verdict.text, apart.verdict.text) == (
         "not separable at 3 seeds",
         "wider",
         "not separable at 3 seeds",
@@ -624,7 +626,7 @@ def test_a_page_tells_how_differences_change_along_a_setting() -> None:
     (told,) = json.loads(to_json(made))["series"]
     assert (told["setting"], told["values"]) == ("model.num_layers", [1, 4])
     assert [(row["first"], row["verdict"]) for row in told["changes"]] == [
-        ("none", none.verdict), ("rope", "wider"), ("none", apart.verdict),
+        ("none", none.verdict.text), ("rope", "wider"), ("none", apart.verdict.text),
     ]  # fmt: skip
 
 
@@ -632,7 +634,7 @@ def test_a_difference_that_shrinks_is_narrower_whichever_way_it_points() -> None
     ends = [Estimate(mean, 0.1, 8) for mean in (-9.0, -7.0, 6.0)]
     for (before, after), word in {(0, 1): "narrower", (1, 0): "wider", (1, 2): "turned", (2, 1): "turned"}.items():
         difference = Difference(ends[after].mean - ends[before].mean, 0.1, 8, 0.001)
-        assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict == word
+        assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict.text == word
 
 
 def test_a_change_is_told_at_the_seeds_that_both_ends_have_and_contrasts_may_be_lists() -> None:
@@ -686,7 +688,7 @@ def test_a_verdict_that_rows_to_come_could_take_back_is_not_given() -> None:
     records += [run("vit-digits", "rope", seed, value) for seed, value in enumerate(values)]
     few = replace(SUITE, tasks=["vit-digits"], encodings=["add", "rope"])
     verdicts = [
-        page(records, suite).tables[0].row("rope").verdict
+        page(records, suite).tables[0].row("rope").verdict.text
         for suite in (few, replace(few, encodings=["add", "rope", "none", "learned", "concat"]))
     ]
     assert verdicts == ["better", "not separable at 8 seeds"]
@@ -753,7 +755,10 @@ def test_every_format_tells_of_values_that_nothing_is_tested_with() -> None:
 def test_pairs_of_fewer_runs_than_the_rest_say_so() -> None:
     kept = [r for r in runs(tasks=["vit-digits"]) if r.config.encoding != "rope" or r.config.seed > 5]
     grid = pairs(page(kept).tables[0])
-    assert [("n=" in cell, cell.endswith(" (n=2)")) for cell in grid["- concat"]] == [(False, False), (True, True)]
+    assert [("n=" in cell, cell.endswith(" (n=2)")) for cell in grid["- concat"].texts] == [
+        (False, False),
+        (True, True),
+    ]
 
 
 def test_the_overview_marks_what_is_of_fewer_runs_than_the_rest() -> None:
@@ -763,16 +768,16 @@ def test_the_overview_marks_what_is_of_fewer_runs_than_the_rest() -> None:
     records += [run("vit-digits", "none", seed, None) for seed in range(2)]
     made = page([*records, *runs(2, ["text-order"])], replace(SUITE, encodings=["add", "concat", "learned", "rope"]))
     overview = side_by_side(made.tables, made)
-    assert overview["Encoding"] == ["add", "concat", "learned", "none", "rope"]
-    assert [re.sub(r"\d+\.\d+", "", cell) for cell in overview["vit-digits\naccuracy % ↑, n=7"]] == [
+    assert overview["Encoding"].texts == ["add", "concat", "learned", "none", "rope"]
+    assert [re.sub(r"\d+\.\d+", "", cell) for cell in overview["vit-digits\naccuracy % ↑, n=7"].texts] == [
         " ±  (1 failed)", "missing", "missing", "failed", " ± ",
     ]  # fmt: skip
-    assert overview["text-order\naccuracy % ↑, n=2"][3] == "–"  # nobody asked for it
+    assert overview["text-order\naccuracy % ↑, n=2"].texts[3] == "–"  # nobody asked for it
     gaps = differences(made.tables, made)
-    assert gaps["Encoding"] == ["concat", "learned", "none", "rope"]
-    assert gaps["vit-digits\npoints ↑"][:3] == ["missing", "missing", "failed"]
+    assert gaps["Encoding"].texts == ["concat", "learned", "none", "rope"]
+    assert gaps["vit-digits\npoints ↑"].texts[:3] == ["missing", "missing", "failed"]
     fewer = page(without(runs(tasks=["vit-digits"]), "vit-digits", "rope", 0, 1))
-    assert differences(fewer.tables, fewer)["vit-digits\npoints ↑"][1].endswith(" better (n=6)")
+    assert differences(fewer.tables, fewer)["vit-digits\npoints ↑"].texts[1].endswith(" better (n=6)")
 
 
 def test_a_finding_tells_the_tables_of_a_task_apart() -> None:
@@ -836,15 +841,15 @@ def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
 def test_what_lacks_at_a_value_is_told() -> None:
     deep = [r for r in by_depth() if r.config.model.num_layers == 4]
     lost = page(deep, DEPTHS).absent
-    assert {(absence.where, absence.seed) for absence in lost} == {
+    assert {(absence.table_name, absence.seed) for absence in lost} == {
         ("vit-digits (model.num_layers=1)", seed) for seed in range(8)
     }
     assert len(lost) == 8 * len(MEANS)
     assert not page(deep, DEPTHS).series
     some = [r for r in by_depth() if (r.config.model.num_layers, r.config.encoding) != (4, "rope")]
-    assert {(absence.where, absence.label) for absence in page(some, DEPTHS).absent} == {
+    assert {(absence.table_name, absence.label) for absence in page(some, DEPTHS).absent} == {
         ("vit-digits (model.num_layers=4)", "rope")
     }
     (along,) = page([*some, *[r for r in by_depth() if r.config.encoding == "rope"][:1]], DEPTHS).series
     told = side_by_side(along.ordered, page(some, DEPTHS), along.setting)
-    assert told["num_layers 4\naccuracy % ↑, n=8"][2] == "missing"
+    assert told["num_layers 4\naccuracy % ↑, n=8"].texts[2] == "missing"

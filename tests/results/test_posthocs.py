@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pebench.results.across import _ranked_apart
+from pebench.results.across import _test_ranks
 from tests.encodings.oracles.helpers import oracle
 
 pytestmark = pytest.mark.oracle
@@ -16,7 +16,7 @@ def test_the_same_ranks_are_told_apart(tasks, encodings, seed):
     noise = np.random.default_rng(seed)
     means = noise.normal(size=(tasks, encodings)) + np.linspace(0, 2.5, encodings)
     labels = [f"e{number}" for number in range(encodings)]
-    p, _, groups = _ranked_apart(labels, means)
+    p, _, groups = _test_ranks(labels, means)
     theirs = posthocs.posthoc_nemenyi_friedman(-means).to_numpy()
     together = {pair for group in groups for one in group for other in group if (pair := (one, other))}
     for i, one in enumerate(labels):

@@ -10,8 +10,8 @@ from pebench.cli import main
 from pebench.errors import UserError
 from pebench.results.gates import gates
 from pebench.results.page import Page
-from pebench.results.writers.export import to_json
 from pebench.results.writers.html import html
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import read_records

@@ -17,15 +17,16 @@ from rich.console import Console
 
 from pebench.cli import main
 from pebench.cli.parser import parser
-from pebench.cli.run import make_plan
+from pebench.cli.suite import requested_plan
 from pebench.config import SELECTION_SEED, RunConfig
+from pebench.config.overrides import override
 from pebench.errors import UserError
-from pebench.overrides import override
 from pebench.results.page import Page
 from pebench.results.provenance import command
 from pebench.results.tables import build_tables
-from pebench.results.writers import export
 from pebench.results.writers import markdown as report
+from pebench.results.writers.csv import to_csv as write_csv
+from pebench.results.writers.json import to_json as write_json
 from pebench.results.writers.terminal import terminal
 from pebench.runs.costs import Cost, cost
 from pebench.runs.plan import Plan
@@ -39,7 +40,7 @@ BEST = {"add": 1e-3, "concat": 1e-2, "learned": 1e-3, "none": 1e-2, "rope": 1e-2
 FORMATS: dict[str, Callable[..., str]] = {
     name: lambda records, allow_unmatched=False, write=write: write(Page.of(records, allow_unmatched=allow_unmatched))
     for name, write in (
-        ("markdown", report.markdown), ("csv", export.to_csv), ("json", export.to_json), ("overview", report.overview),
+        ("markdown", report.markdown), ("csv", write_csv), ("json", write_json), ("overview", report.overview),
     )
 }  # fmt: skip
 markdown, to_csv, to_json, overview = FORMATS.values()
@@ -117,7 +118,7 @@ def planned_by(records: list[Record]) -> tuple[set[str], set[str]]:
         assert line in markdown(records)
         program, *words = shlex.split(line)
         assert program == "pebench"
-        plan = make_plan(parser().parse_args(words))
+        plan = requested_plan(parser().parse_args(words))
         selecting |= {config.key for config in plan.selecting()}
         testing |= {config.key for config in plan.testing({r.config.key: r for r in records})}
     return selecting, testing

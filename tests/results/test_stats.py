@@ -17,8 +17,8 @@ from pebench.results.stats import (
     holm,
     p_values_without_each,
     paired_difference,
-    verdict,
 )
+from pebench.results.verdicts import verdict
 
 
 def test_the_interval_is_students() -> None:
@@ -112,7 +112,7 @@ def test_holm_counts_what_has_not_run_as_if_it_found_nothing() -> None:
     ],
 )
 def test_the_verdict_follows_the_direction_of_the_metric(mean: float, p: float, higher: bool, expected: str) -> None:
-    assert verdict(Difference(mean, 0.1, 5, p), p, higher) == expected
+    assert verdict(Difference(mean, 0.1, 5, p), p, higher).text == expected
 
 
 def test_equivalence_by_hand() -> None:

@@ -103,8 +103,8 @@ def test_a_lease_is_given_back_whatever_happens(tmp_path: Path) -> None:
 def test_progress_can_be_read_by_others(tmp_path: Path) -> None:
     with claim(tmp_path) as lease:
         assert lease is not None
-        lease.tell(7, {"val/loss": 0.5})
-        lease.tell(8, {})  # at once after: not worth writing
+        lease.report(7, {"val/loss": 0.5})
+        lease.report(8, {})  # at once after: not worth writing
         holder = holder_of(tmp_path)
         assert holder is not None
         assert (holder.step, holder.metrics) == (7, {"val/loss": 0.5})

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import pkgutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +67,7 @@ def make(config: RunConfig) -> SequenceModule:
         facts = {"vocab_size": data.vocab_size, "max_len": data.max_len}
     if task.num_classes:
         facts["num_classes"] = task.num_classes
-    return pkgutil.resolve_name(task.module)(config.encoding, config.encoding_args, **facts, **vars(config.model))
+    return task.model_class()(config.encoding, config.encoding_args, **facts, **vars(config.model))
 
 
 def example(config: RunConfig, length: int) -> tuple[torch.Tensor, ...]:

@@ -12,7 +12,7 @@ import pytest
 
 from pebench.config import PROTOCOL_VERSION
 from pebench.errors import UserError
-from pebench.runs.plan import note_plan
+from pebench.runs.plan import write_plan
 from pebench.runs.records import FAILURE, FILE_NAME, Record, find_record, read_records, write_jsonl, write_record
 from pebench.tasks import configure
 
@@ -79,7 +79,7 @@ def test_a_failure_that_is_tried_again_while_records_are_read(
                 write_record(replace(FAILED, status="ok", error=None), tmp_path)
         return opened(path, *arguments)
 
-    monkeypatch.setattr("pebench.runs.records.os.open", meanwhile)
+    monkeypatch.setattr("pebench.runs.records.folders.os.open", meanwhile)
     found = read_records(tmp_path)
     assert other.exists()
     assert [(record.config.seed, record.ok) for record in found] == [(3, True), (4, True)][: 1 + ended]
@@ -145,7 +145,7 @@ def test_a_record_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
     [
         lambda folder: write_record(RECORD, folder),
         lambda folder: write_jsonl([RECORD], folder / "all.jsonl"),
-        lambda folder: note_plan([CONFIG], folder),
+        lambda folder: write_plan([CONFIG], folder),
     ],
     ids=["record", "collection", "plan"],
 )

@@ -16,14 +16,13 @@ import pytest
 import torch
 from torch import nn
 
-from pebench.config import CORE_ENCODINGS, MONITORS, TIERS, ModelConfig, RunConfig
+from pebench.config import CORE_ENCODINGS, MONITORS, TIERS, ModelConfig, RunConfig, parse_settings, setting_names
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.registry import encoding_card, encoding_cards, load_encoding, normal_options
 from pebench.errors import UserError
 from pebench.models.base import SequenceModule
-from pebench.overrides import parse_settings, setting_names
 from pebench.runs.plan import Plan
 from pebench.runs.suite import Suite, load_suite, serves, suite_files
 from pebench.tasks import TASKS, configure, default_tier, find_task, reconfigure
@@ -82,7 +81,7 @@ def test_a_card_is_complete(task):
 @every_task
 def test_a_card_names_its_classes(task):
     card = TASKS[task]
-    assert issubclass(resolve(card.module), SequenceModule)
+    assert issubclass(resolve(card.kind.module), SequenceModule)
     assert issubclass(resolve(card.data), TensorDataModule)
     assert resolve(card.data).source == card.source
 
@@ -106,7 +105,7 @@ ARGUMENTS = {
 @every_task
 def test_the_metrics_of_a_card_are_measured(task):
     card = TASKS[task]
-    module = resolve(card.module)("none", **ARGUMENTS[task.split("-")[0]], d_model=8, num_layers=1, num_heads=2)
+    module = resolve(card.kind.module)("none", **ARGUMENTS[task.split("-")[0]], d_model=8, num_layers=1, num_heads=2)
     chosen_by = {card.monitored(monitor)[0] for monitor in MONITORS}
     assert {f"val/{card.metric}", f"test/{card.metric}", *chosen_by} <= set(module.metrics)
     assert card.higher_is_better is (card.metric == "accuracy")
@@ -326,7 +325,7 @@ def test_the_key_differs_with_whatever_decides_the_outcome():
 
 def test_the_key_differs_between_protocols(monkeypatch):
     before = BASE.key
-    monkeypatch.setattr("pebench.config.PROTOCOL_VERSION", "0.0")
+    monkeypatch.setattr("pebench.config.run.PROTOCOL_VERSION", "0.0")
     assert replace(BASE).key != before
 
 
@@ -595,7 +594,7 @@ def test_every_suite_can_be_planned(name):
     assert suite.name == name
     assert suite.question
     assert suite.expect
-    assert f"{len(runs) + plan.later({})} runs" in suite.cost
+    assert f"{len(runs) + plan.undecided({})} runs" in suite.cost
     left_out = [pair for pair in product(suite.tasks, suite.encodings) if suite.where_served and not serves(*pair)]
     varied = math.prod(len(values) for values in suite.vary.values())
     assert len(plan.kinds) == (len(suite.tasks) * len(suite.encodings) - len(left_out)) * varied

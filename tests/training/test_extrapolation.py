@@ -16,7 +16,7 @@ from pebench.encodings.base import grid_positions
 from pebench.models import ViT
 from pebench.models.base import SequenceModule
 from pebench.results import grids
-from pebench.results.figures import beyond
+from pebench.results.figures import extrapolation
 from pebench.results.figures.style import MUTED
 from pebench.results.tables import build_tables
 from pebench.runs.records import Record
@@ -158,18 +158,18 @@ def test_sizes_are_a_table_and_a_picture():
         for seed in (0, 1)
     ]
     (table,) = build_tables(records)
-    grid = grids.beyond(table)
+    grid = grids.extrapolation(table)
     assert [*grid] == ["Encoding", "accuracy % ↑ at 1x", "at 1.5x", "at 2x"]
-    assert grid["at 2x"] == ["12.50 ± 0.00", grids.NOTHING]
-    axes = beyond.draw(table).axes[0]
+    assert grid["at 2x"].texts == ["12.50 ± 0.00", grids.NOTHING]
+    axes = extrapolation.draw(table).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1x", "1.5x", "2x"]
     assert axes.lines[0].get_ydata().tolist() == [50.0, 25.0, 12.5]
     (dotted,) = (line for line in axes.lines if line.get_linestyle() == ":")
     assert [*dotted.get_xdata()] == [1.0, 1.0]  # the trained size
     assert to_rgb(dotted.get_color()) == to_rgb(MUTED)
     (plain,) = build_tables(records[2:])
-    assert not grids.beyond(plain)
-    assert beyond.draw(plain) is None
+    assert not grids.extrapolation(plain)
+    assert extrapolation.draw(plain) is None
 
 
 def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
@@ -179,7 +179,7 @@ def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
         for seed, more in enumerate(sizes)
     ]
     (table,) = build_tables([*records, Record(smoke("vit-digits", "add", 9), metrics=sizes[0], status="failed")])
-    assert grids.beyond(table)["at 2x"] == ["37.50 ± 158.83 (n=2)"]  # 12.706 times 12.5
+    assert grids.extrapolation(table)["at 2x"].texts == ["37.50 ± 158.83 (n=2)"]  # 12.706 times 12.5
 
 
 def test_without_an_encoding_a_classifier_does_not_see_that_its_input_is_shuffled(tmp_path):

@@ -13,7 +13,7 @@ from pebench.data import datamodule_of
 from pebench.encodings.base import PositionalEncoding
 from pebench.errors import InterruptedRunError
 from pebench.results import grids
-from pebench.results.figures.shares import draw
+from pebench.results.figures.position_share import draw
 from pebench.results.tables import build_tables
 from pebench.runs.records import Record
 from pebench.tasks import configure
@@ -113,7 +113,7 @@ def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):
     grid = grids.position_shares(build_tables(records)[0])
     assert list(grid)[:4] == ["Encoding", "input, untrained", "input", "into the output"]
     shown = [f"{100 * record.position_shares['untrained'][0]:.1f}" for record in records]
-    assert grid["input, untrained"] == shown
+    assert grid["input, untrained"].texts == shown
     figure = draw(build_tables(records)[0])
     assert figure is not None
     heights = [line.get_ydata() for line in figure.axes[0].lines]
@@ -178,7 +178,7 @@ def test_rows_of_different_depth_and_seeds_without_it_are_shown(tmp_path):
     table = build_tables(records)[0]
     grid = grids.position_shares(table)
     assert list(grid)[3:] == ["into block 2", "into the output"]
-    assert [cells[0] for cells in grid.values()][2:] == ["50.0 ± 0.0 (n=2)", "25.0 ± 0.0 (n=2)", "12.5 (n=1)"]
+    assert [column.texts[0] for column in grid.values()][2:] == ["50.0 ± 0.0 (n=2)", "25.0 ± 0.0 (n=2)", "12.5 (n=1)"]
     assert draw(table) is not None
 
 

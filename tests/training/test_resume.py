@@ -1,6 +1,5 @@
 """An interrupted run goes on where it was, and ends as if nothing had happened: to the last bit."""
 
-import io
 import os
 import subprocess
 import sys
@@ -9,13 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
 from pebench.config import Options, RunConfig
 from pebench.data.batches import Batches
-from pebench.engine.progress import Display
 from pebench.runs.records import Record, find_record
 from pebench.tasks import configure
 from pebench.training import environment
@@ -117,7 +114,7 @@ def test_an_installed_package_is_the_same_code_as_a_checkout_of_it(
             return environment.code.__wrapped__()
 
     checkout = code_of(modules := {"environment.py": "1", "data/text.py": "2"})
-    assert code_of(modules | {"benchmarks/suites/overview/core.py": "3"}) == checkout  # where a wheel has its suites
+    assert code_of(modules | {"benchmarks/suites/headline/core.py": "3"}) == checkout  # where a wheel has its suites
     assert len({checkout, code_of(modules | {"data/text.py": "3"}), code_of(modules | {"data/new.py": ""})}) == 3
     ask = "from pebench.training import environment; print(environment.code())"
     asked = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
@@ -209,21 +206,3 @@ def test_a_stream_of_batches_goes_on_from_any_step() -> None:
         epochs.set_epoch(epoch)
         expected += [batch.tolist() for batch in epochs]
     assert whole == expected
-
-
-def test_progress_tells_apart_runs_that_differ_in_a_setting_alone() -> None:
-    told = io.StringIO()
-    display = Display([DIGITS], Console(file=told, width=200), varied=["model.num_layers"])
-    display.finished(Record(DIGITS, metrics={"test/accuracy": 0.5}))
-    assert "vit-digits learned (model.num_layers=1) seed 0: test accuracy 50.00 %" in told.getvalue()
-
-
-def test_the_time_left_does_not_go_by_what_an_earlier_attempt_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter((1.0, 1.0, 101.0, 101.0))
-    monkeypatch.setattr("pebench.engine.progress.time.monotonic", lambda: next(clock))
-    told = io.StringIO()
-    display = Display([DIGITS, GRAMMAR], Console(file=told, width=200))
-    display.progress(DIGITS, 30, {})  # resumed: 30 of its 40 steps are old
-    display.progress(GRAMMAR, 0, {})
-    display.progress(DIGITS, 40, {})
-    assert told.getvalue().strip() == "vit-digits learned seed 0: step 40 of 40, about 7 min left"  # 40 at 10 in 100 s

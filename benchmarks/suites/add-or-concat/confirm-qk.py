@@ -1,6 +1,7 @@
-"""What a sinusoid added to queries and keys is ahead of on IMDB, on seeds that its runs have not seen."""
+"""The lead of a sinusoid added to queries and keys on IMDB, on seeds that its runs have not seen."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, IMDB_CHOSEN_RATE
 
 SUITE = Suite(
     name="confirm-qk",
@@ -11,8 +12,8 @@ SUITE = Suite(
     regime="parameters",
     seeds=range(8, 20),
     tier="core",
-    select={"train.learning_rate": [2e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": IMDB_CHOSEN_RATE},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 18:51",
     shared_machine=True,
     cost=(

@@ -1,6 +1,7 @@
 """Ways to fuse a sinusoid in the larger language model, on a GPU."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_RATES
 
 SUITE = Suite(
     name="full-fusion",
@@ -20,8 +21,8 @@ SUITE = Suite(
     seeds=5,
     tier="full",
     settings={"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"},
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": FULL_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-26 07:25",
     shared_machine=True,
     cost=(

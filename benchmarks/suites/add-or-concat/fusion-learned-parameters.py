@@ -1,6 +1,8 @@
 """Ways to fuse a learned table with the content at equal numbers of parameters, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID
 
 LEARNED = {"table": "learned"}
 
@@ -23,11 +25,11 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2], "text-imdb": [2e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_RATES,
+            "text-sst2": SST2_RATES, "text-imdb": IMDB_CHOSEN_RATE,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-25 07:05",
     shared_machine=True,
     cost=(
@@ -52,7 +54,7 @@ SUITE = Suite(
         "sinusoid; what its stream alone gains only `wider` tells. On WikiText-2 eight seeds see 0.01 bits per byte "
         "nearly always; on CIFAR-10, by the spread of twenty with the sinusoid (0.90 points), 0.5 points one time of "
         "twelve, and less where feed-forward layers differ, as rows share few weights then: what is not clear there is "
-        "no evidence. Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        f"no evidence. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "SST-2 was added on 2026-11-26 at 07:00, when the runs of CIFAR-10 had begun and none of SST-2 had, to have "

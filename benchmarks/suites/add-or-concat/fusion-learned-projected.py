@@ -1,6 +1,8 @@
 """Ways to fuse a projected learned table with the content at equal numbers of parameters."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID
 
 LEARNED = {"table": "learned"}
 
@@ -21,11 +23,11 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2], "text-imdb": [2e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_EXTENDED_RATES,
+            "text-sst2": SST2_RATES, "text-imdb": IMDB_CHOSEN_RATE,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-26 09:40",
     shared_machine=True,
     cost=(
@@ -45,8 +47,8 @@ SUITE = Suite(
         "same; rows whose layers differ in width share few weights at one seed. A projected table can be no other "
         "function than a learned one, but for content's matrix in concat-proj: a difference is one of optimisation, "
         "whatever the size. On IMDB all have the rate of 2e-3 that every row of `core` and `fusion` chose there. "
-        "gated-add has one parameter more than `learned`: it is at equal size in `fusion-learned`. Where a row's best "
-        "rate is at the edge of its grid, the grid goes on for all rows of that task."
+        "gated-add has one parameter more than `learned`: it is at equal size in `fusion-learned`. "
+        f"{EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "The grid of rates on images was extended from 4e-3 to 8e-3 on 2026-11-26, by the rule: add-proj and "

@@ -1,6 +1,8 @@
 """Every way to fuse a learned table with the content, at equal width, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import LOUDNESS_FOUND
 
 LEARNED = {"table": "learned"}
 
@@ -25,13 +27,13 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
-            "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
-            "text-imdb": [2e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2],
+            "lm-wikitext2": WIKITEXT2_RATES,
+            "vit-cifar10": CIFAR10_EXTENDED_RATES,
+            "text-imdb": IMDB_CHOSEN_RATE,
+            "text-sst2": SST2_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -61,10 +63,8 @@ SUITE = Suite(
         "but core's.",
         "On IMDB there were four rates to choose from, and three seeds that chose. Since every row of `core` and of "
         "`fusion` chose 2e-3 there, all have that, which saves 88 runs; it came before any run but core's.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run of this but core's. learned starts at 1.52, too, and learned "
-        "(ratio=0.3) at 1.19: so on images a row that is behind learned may be so for its quieter input.",
+        f"{LOUDNESS_FOUND}, before any run of this but core's. learned starts at 1.52, too, and learned (ratio=0.3) at "
+        "1.19: so on images a row that is behind learned may be so for its quieter input.",
         "On CIFAR-10 the grid ended at 4e-3. add-proj and both concat-proj chose that, so 8e-3 was added for every row "
         "there, after all rows had been tested at what they had chosen of the first four.",
         "Two figures of the rule are put right: concat has 1.9 % fewer parameters than learned on CIFAR-10, not as "

@@ -1,6 +1,8 @@
 """Ways to fuse a sinusoid with the content at equal numbers of parameters, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="fusion-parameters",
@@ -23,13 +25,13 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
-            "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2],
-            "text-imdb": [2e-3],
+            "lm-wikitext2": WIKITEXT2_RATES,
+            "vit-cifar10": CIFAR10_RATES,
+            "text-sst2": SST2_RATES,
+            "text-imdb": IMDB_CHOSEN_RATE,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -55,16 +57,12 @@ SUITE = Suite(
         "which makes pairing weaker (concat on CIFAR-10, whose layers are 258 wide for 256, a third of all for nearly "
         "all at equal width), and concat-wide's trunk, wider throughout, shares none. At equal FLOPs concat is as it "
         "is at equal width, to 0.2 %. What `core` and `fusion` found of the rows that matching does not change was "
-        "known when this was declared. Where a row's best rate is at the edge of its grid, the grid goes on for all "
-        "rows of that task."
+        f"known when this was declared. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
-        "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
-        "points; that of all twenty is 0.90. The rule's words on it, and on shared weights, came then, before any run.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run of this but core's and `fusion`'s. So on images a quieter row "
-        "that is behind add may be so for its quieter input, whatever its size.",
+        f"{CONFIRM_WIDENED_SPREAD} The rule's words on it, and on shared weights, came then, before any run.",
+        f"{LOUDNESS_FOUND}, before any run of this but core's and `fusion`'s. So on images a quieter row that is "
+        "behind add may be so for its quieter input, whatever its size.",
         "The contrasts with rope were declared when the same seeds were known at equal width, concat-qk's when it was "
         "-0.0032 ± 0.0030 from rope there (p = 0.042; `fusion`), add-qk's when it was -0.0009 ± 0.0043 (`site`); "
         "neither was declared on those pages, and rope's runs are the same. So they tell whether these hold at equal "

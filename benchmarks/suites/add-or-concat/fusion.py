@@ -1,6 +1,8 @@
 """Every way to fuse a sinusoid with the content, at equal width, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, IMDB_RATES, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="fusion",
@@ -20,14 +22,14 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
-            "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
-            "text-imdb": [1e-3, 2e-3, 4e-3, 8e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2],
+            "lm-wikitext2": WIKITEXT2_RATES,
+            "vit-cifar10": CIFAR10_RATES,
+            "text-imdb": IMDB_RATES,
+            "text-sst2": SST2_RATES,
         }
     },
     selection_seeds={"text-imdb": 3},
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-22 14:43",
     cost=(
         "513 runs, about 14 hours on 2 cores, two at a time; 171 of them are core's: `pebench merge "
@@ -40,15 +42,14 @@ SUITE = Suite(
     ),
     decision=(
         "An encoding differs from `add` on a task where the paired t-test says so at 5 % after Holm's correction over "
-        "the table, and is equivalent where two one-sided tests say so; so do the contrasts. A difference of concat "
-        "to add is one of fusing only if it is clear, with the same sign, at equal parameters (suite "
-        "`fusion-parameters`) and at every ratio of position to content (suite `scale`); on sentiment, where neither "
-        "runs, it is one at equal width and ratio. What `core` found of add, concat and none was known when this was "
-        "declared; its verdicts on them stand, whatever the correction over more rows says here. Where words in "
-        "random order cost add less than half a point, a model hardly uses position, and equal rows do not say that "
-        "ways to fuse it are equal. Going by what seeds differed by in `core`, eight call equal encodings equivalent "
-        "on CIFAR-10 one time of three at best, and on SST-2 never: there not separable is all that can be said. "
-        "Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        "the table, and is equivalent where two one-sided tests say so; so do the contrasts. A difference of concat to "
+        "add is one of fusing only if it is clear, with the same sign, at equal parameters (suite `fusion-parameters`) "
+        "and at every ratio of position to content (suite `scale`); on sentiment, where neither runs, it is one at "
+        "equal width and ratio. What `core` found of add, concat and none was known when this was declared; its "
+        "verdicts on them stand, whatever the correction over more rows says here. Where words in random order cost "
+        "add less than half a point, a model hardly uses position, and equal rows do not say that ways to fuse it are "
+        "equal. Going by what seeds differed by in `core`, eight call equal encodings equivalent on CIFAR-10 one time "
+        f"of three at best, and on SST-2 never: there not separable is all that can be said. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "concat-proj is of the same function class as add-proj at the same size but for content's matrix, so that a "
@@ -76,10 +77,8 @@ SUITE = Suite(
         "IMDB would be no finding on gates. concat-qk has no ratio; of its position logits what varies over keys "
         "starts half as large on WikiText-2, and 0.22 times on images, beside 0.71 for content's. And what enters the "
         "blocks is 1.4 times as loud with rows that add at the input as with concat, concat-qk and none (`scale`).",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), with all but IMDB known here. With twenty seeds `louder` has found that "
-        "that is enough to explain what concat may be behind add by on images; concat-qk is ahead in spite of it.",
+        f"{LOUDNESS_FOUND}, with all but IMDB known here. With twenty seeds `louder` has found that that is enough to "
+        "explain what concat may be behind add by on images; concat-qk is ahead in spite of it.",
         "`scale` has found since that on WikiText-2 the difference of concat to add stands at every ratio, and "
         "`fusion-parameters` that it stands at equal parameters: by the rule it is one of fusing there.",
     ),

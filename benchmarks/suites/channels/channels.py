@@ -1,6 +1,8 @@
 """The sinusoid of concat, added: channels of position's own, or fewer of them and fewer wavelengths?"""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="channels",
@@ -12,10 +14,10 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -39,16 +41,13 @@ SUITE = Suite(
         "itself. What `core`, `fusion` and `site` found of the other rows was known when this was declared. On "
         "CIFAR-10 eight seeds see a gap of the size that concat has to add over the twenty of `core` and `confirm`, "
         "0.5 points, one time of five after correction for two contrasts: not clear is no evidence against it there. "
-        "Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        f"{EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
-        "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
-        "points; that of all twenty is 0.90. The rule's words on it came then, with WikiText-2 complete and before "
-        "any run on CIFAR-10 but core's.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run there but core's. The input of add (d_p=16) starts at 1.25: "
-        "so on images concat differs from it in two things, and from add in three. There the rule says fusing, or "
-        "channels, only of a difference against what loudness brings.",
+        f"{CONFIRM_WIDENED_SPREAD} The rule's words on it came then, with WikiText-2 complete and before any run on "
+        "CIFAR-10 but core's.",
+        f"{LOUDNESS_FOUND}, before any run there but core's. The input of add (d_p=16) starts at 1.25: so on images "
+        "concat differs from it in two things, and from add in three. There the rule says fusing, or channels, only of "
+        "a difference against what loudness brings.",
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""Why a sinusoid beside queries and keys is ahead, on images, of the same one added: by terms, or by their weights?"""
+"""A sinusoid concatenated and added in queries and keys, on images: crossed terms and weights apart."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="crossed",
@@ -19,8 +21,8 @@ SUITE = Suite(
     ],
     seeds=12,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-23 20:30",
     shared_machine=True,
     cost=(
@@ -42,7 +44,6 @@ SUITE = Suite(
         "less; it is of both where all four are, and anything else is left open. Weights are those of the start: "
         "projections are trained and may undo a factor, at a rate that each row has chosen for itself. By the spread "
         "of `site`'s eight seeds, 1.03 points, twelve see 1.5 points nearly always, and 1 point two times of three, "
-        "after correction for four contrasts. The gap itself was known when this was declared. Where a row's best rate "
-        "is at the edge of its grid, the grid goes on for all rows."
+        f"after correction for four contrasts. The gap itself was known when this was declared. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""How few channels do for a position that is concatenated, as loud altogether."""
+"""A concatenated position in very few channels, equally loud in total."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="few-channels",
@@ -18,8 +20,8 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": WIKITEXT2_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-25 21:24",
     shared_machine=True,
     cost=(
@@ -36,11 +38,10 @@ SUITE = Suite(
         "at a ratio of 2.5 have; on images 2 do not serve. At these ratios the channels together are 0.9 times as loud "
         "beside the content as those of `concat` (d_p / (96 - d_p) times the ratio's square is 0.26 to 0.27, for "
         "0.33), so that rows differ in numbers of channels and of wavelengths, not in loudness. When this was declared "
-        "all of `split` was known: 4 at 2.5 are -0.0025 ± 0.0038 from `concat`, not separable, and 8 at one "
-        "-0.0003 ± 0.0041. So the second contrast is not new, and the seeds are not fresh; of the two rows that run "
-        "for this nothing is known. By the spread of those differences (0.005) eight seeds see 0.01 bits per byte "
-        "nearly always and 0.006 half of the time, and show rows that do not differ to be equivalent one time of four, "
-        "corrected for four contrasts: not separable does not mean enough. Where a row's best rate is at the "
-        "edge of its grid, the grid goes on for all rows."
+        "all of `split` was known: 4 at 2.5 are -0.0025 ± 0.0038 from `concat`, not separable, and 8 at one -0.0003 ± "
+        "0.0041. So the second contrast is not new, and the seeds are not fresh; of the two rows that run for this "
+        "nothing is known. By the spread of those differences (0.005) eight seeds see 0.01 bits per byte nearly always "
+        "and 0.006 half of the time, and show rows that do not differ to be equivalent one time of four, corrected for "
+        f"four contrasts: not separable does not mean enough. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

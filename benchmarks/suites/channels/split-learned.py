@@ -1,6 +1,8 @@
-"""How many channels a concatenated learned table gets."""
+"""The number of channels of a learned table that is concatenated."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID
 
 LEARNED = {"table": "learned"}
 
@@ -20,11 +22,11 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2], "text-imdb": [2e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_EXTENDED_RATES,
+            "text-sst2": SST2_RATES, "text-imdb": IMDB_CHOSEN_RATE,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-26 23:00",
     shared_machine=True,
     cost=(
@@ -43,12 +45,11 @@ SUITE = Suite(
         "sinusoid channels and wavelengths change together; a learned table of 8 channels can tell as many positions "
         "apart as one of 32, so that here it is channels, and how loud they are altogether where they start: at a "
         "ratio of one each is as loud as one of content's, so that more are louder, but trained, tables grow. "
-        "Parameters differ by content's embedding. `concat` at half the ratio is in `fusion-learned`: on WikiText-2 "
-        "it is not separable from one, on images it is better, so that there 8 channels may gain by being quieter: "
-        "better is of fewer channels only if it is more than that row's lead. Rows of the table added and of the "
-        "quarter were known when this was declared, as was `split`. Eight seeds see a point on images, and on SST-2 "
-        "more. On IMDB all have the rate that every row of `core` and `fusion` chose there; half of the channels at "
-        "a rate of its own is asked of the sinusoid, in `imdb-rates`. Where a row's best rate is at the edge of its "
-        "grid, the grid goes on for all rows of that task."
+        "Parameters differ by content's embedding. `concat` at half the ratio is in `fusion-learned`: on WikiText-2 it "
+        "is not separable from one, on images it is better, so that there 8 channels may gain by being quieter: better "
+        "is of fewer channels only if it is more than that row's lead. Rows of the table added and of the quarter were "
+        "known when this was declared, as was `split`. Eight seeds see a point on images, and on SST-2 more. On IMDB "
+        "all have the rate that every row of `core` and `fusion` chose there; half of the channels at a rate of its "
+        f"own is asked of the sinusoid, in `imdb-rates`. {EDGE_OF_TASKS_GRID}"
     ),
 )  # fmt: skip

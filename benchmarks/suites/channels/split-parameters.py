@@ -1,6 +1,8 @@
-"""How many channels a concatenated position gets, at equal numbers of parameters."""
+"""The number of channels of a position that is concatenated, at equal numbers of parameters."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="split-parameters",
@@ -11,8 +13,8 @@ SUITE = Suite(
     regime="parameters",
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": WIKITEXT2_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-26 09:40",
     shared_machine=True,
     cost=(
@@ -34,7 +36,6 @@ SUITE = Suite(
         "this was declared, and the seeds are theirs. By the spread of what is known eight seeds see 0.01 bits per "
         "byte nearly always and 0.006 half of the time. Images are left out, where matching changes the width of "
         "feed-forward layers by 1 % at most and `split` has answered, and so is sentiment, where matching makes "
-        "feed-forward layers five times as wide. Where a row's best rate is at the edge of its grid, the grid goes on "
-        "for all rows."
+        f"feed-forward layers five times as wide. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

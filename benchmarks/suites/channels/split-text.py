@@ -1,6 +1,7 @@
-"""How many channels a concatenated position gets, on sentiment."""
+"""The number of channels of a position that is concatenated, on sentiment."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, IMDB_CHOSEN_RATE, SST2_RATES
 
 SUITE = Suite(
     name="split-text",
@@ -10,8 +11,8 @@ SUITE = Suite(
     contrasts=[("concat (d_p=8)", "concat"), ("concat (d_p=32)", "concat")],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": {"text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2], "text-imdb": [2e-3]}},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": {"text-sst2": SST2_RATES, "text-imdb": IMDB_CHOSEN_RATE}},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 07:00",
     shared_machine=True,
     cost=(

@@ -1,6 +1,8 @@
-"""How many channels position gets where it is concatenated."""
+"""The number of channels of a position that is concatenated."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="split",
@@ -19,10 +21,10 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_EXTENDED_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -46,17 +48,13 @@ SUITE = Suite(
         "one time of eleven after correction for five contrasts: not clear is no evidence against one there. On images "
         "four of 8 channels hardly vary, so that 8 tell little that 4 do not: with either, patches six rows or columns "
         "apart, nearly a wavelength, are most alike. What `core` found of add and concat was known when this was "
-        "declared. Long and short texts are added if `fusion` tells concat from add on them. Where a row's best rate "
-        "is at the edge of its grid, the grid goes on for all rows of that task."
+        f"declared. Long and short texts are added if `fusion` tells concat from add on them. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
-        "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
-        "points; that of all twenty is 0.90. The rule's words on it, on the loudness of a base and on 8 channels came "
-        "then, before any run.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run of this. So on images rows of concat compare with each other, "
-        "whose inputs start at 0.95 to 1.28, and with add only where they are ahead of it.",
+        f"{CONFIRM_WIDENED_SPREAD} The rule's words on it, on the loudness of a base and on 8 channels came then, "
+        "before any run.",
+        f"{LOUDNESS_FOUND}, before any run of this. So on images rows of concat compare with each other, whose inputs "
+        "start at 0.95 to 1.28, and with add only where they are ahead of it.",
         "Declared were rows with the base of 100 too, on both tasks. They have a suite of their own since (`base`), on "
         "images, where they can decide something. Nothing of either had run. The contrasts here are corrected for "
         "five since, not for eight.",

@@ -1,6 +1,8 @@
-"""How much a model without positions lacks, by its depth, where it is causal and where it is not, each well tuned."""
+"""A model without positions beside one with them, by its depth, causal and not, each well tuned."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="depth",
@@ -13,10 +15,10 @@ SUITE = Suite(
     vary={"model.num_layers": [1, 2, 4, 8]},
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_EXTENDED_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-22 14:25",
     shared_machine=True,
     cost=(
@@ -30,10 +32,9 @@ SUITE = Suite(
     decision=(
         "By the difference of none to add, and to rope, at each depth: the gap narrows from one layer to eight where "
         "its change at equal seeds is clear by a paired t-test and brings it nearer to zero, and is closed where none "
-        "is equivalent. Causality is not told apart from what else sets a language model apart from images; "
-        "sentiment, where `untuned` tells none from nothing, could not show a gap closing. What `core` found with "
-        "four layers was known when this was declared. Where a row's best rate is at the edge of its grid, the grid "
-        "goes on for all rows of that task."
+        "is equivalent. Causality is not told apart from what else sets a language model apart from images; sentiment, "
+        "where `untuned` tells none from nothing, could not show a gap closing. What `core` found with four layers was "
+        f"known when this was declared. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "8e-3 was added on CIFAR-10, for every row and depth, when with one layer addition was best at 4e-3, the "
@@ -47,10 +48,8 @@ SUITE = Suite(
         "least 0.03 bits per byte, or 2 points, from one layer to eight, models do not use their depth, and a gap "
         "that does not narrow says nothing of what depth does. From one layer to four addition gains 0.022 bits per "
         "byte.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), with one layer and four complete there and before any run of two or eight "
-        "there. So on images what the gaps of none and rope to add do with depth may be what loudness does with depth; "
-        "the difference of none to rope, whose inputs are equally loud, is free of it.",
+        f"{LOUDNESS_FOUND}, with one layer and four complete there and before any run of two or eight there. So on "
+        "images what the gaps of none and rope to add do with depth may be what loudness does with depth; the "
+        "difference of none to rope, whose inputs are equally loud, is free of it.",
     ),
 )  # fmt: skip

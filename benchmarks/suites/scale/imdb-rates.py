@@ -1,6 +1,8 @@
 """Two rows that are behind on IMDB at the rate that others chose, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, IMDB_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="imdb-rates",
@@ -10,9 +12,9 @@ SUITE = Suite(
     contrasts=[("concat (d_p=32)", "concat")],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [1e-3, 2e-3, 4e-3, 8e-3]},
+    select={"train.learning_rate": IMDB_RATES},
     selection_seeds={"text-imdb": 3},
-    margin={"accuracy": 0.005},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-26 13:46",
     shared_machine=True,
     cost=(
@@ -30,7 +32,6 @@ SUITE = Suite(
         "three seeds, of six rates: these two rows had no choice. Where it was tuned (WikiText-2, SST-2, CIFAR-10) a "
         "ratio of three chose twice the rate of a ratio of one, and on SST-2 and CIFAR-10 it is not told from it then. "
         "What stands here, clear and with the same sign, stands; what does not was the rate's. A row that chooses 2e-3 "
-        "has the runs that are known, and is no new test. Three seeds select, as in `core`. Where a row's best rate "
-        "is at the edge of its grid, the grid goes on for all rows."
+        f"has the runs that are known, and is no new test. Three seeds select, as in `core`. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
 """Rotation and concatenation on images with an input as loud as addition's: are they still behind it?"""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="louder",
@@ -18,8 +20,8 @@ SUITE = Suite(
     ],
     seeds=20,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-23 16:16",
     shared_machine=True,
     cost=(
@@ -42,8 +44,7 @@ SUITE = Suite(
         "By the spread of the twenty seeds of `core` and `confirm`, 0.90 points, twenty see a difference of 1 point "
         "nearly always, 0.75 points four times of five and 0.5 points two of five; equal rows are called equivalent "
         "one time of seven. All of add, concat and rope as they are was known when this was declared, and eight seeds "
-        "of add (preserve_variance=True). Where a row's best rate is at the edge of its grid, the grid goes on for "
-        "all rows."
+        f"of add (preserve_variance=True). {EDGE_OF_GRID}"
     ),
     remarks=(
         "Those root mean squares hold for whole images. On training's crops, which have black edges, content starts at "

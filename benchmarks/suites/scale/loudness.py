@@ -1,6 +1,8 @@
 """The sum of content and sinusoid, made as loud as content alone: is what addition lacks one of loudness?"""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID
 
 SUITE = Suite(
     name="loudness",
@@ -12,10 +14,10 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 15:00",
     shared_machine=True,
     cost=(
@@ -39,7 +41,7 @@ SUITE = Suite(
         "0.01 bits per byte on WikiText-2 nearly always, a sixth of the gap of concat; on CIFAR-10, by the spread of "
         "`core`'s and `confirm`'s twenty, a difference of rope's size (1.5 points) four times of five, half of it one "
         "time of five and one of concat's size (0.5 points) one of twelve: what is not clear there is no evidence. "
-        "Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        f"{EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "Found later: those root mean squares hold for text, and for whole images. On training's crops, which have "

@@ -1,6 +1,8 @@
-"""How loud a learned table of positions starts beside the content, each start at its own learning rate."""
+"""The loudness of a learned table beside the content at the start, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID
 
 SUITE = Suite(
     name="scale-learned",
@@ -12,10 +14,10 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3], "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
+            "vit-cifar10": CIFAR10_RATES, "lm-wikitext2": WIKITEXT2_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
@@ -27,13 +29,13 @@ SUITE = Suite(
         "does, has its best ratio below one, and on images comes nearer to add there."
     ),
     decision=(
-        "By the contrasts, and by the differences to add. A ratio is where the table starts, whose root mean square "
-        "is that much of the content's; it moves at the same pace from there. Vision transformers usually start theirs "
+        "By the contrasts, and by the differences to add. A ratio is where the table starts, whose root mean square is "
+        "that much of the content's; it moves at the same pace from there. Vision transformers usually start theirs "
         "small, with a standard deviation of 0.02. A quieter table makes a quieter input too (1.52 to 1.19 on "
         "training's crops at 0.3), which costs addition 1.23 ± 0.59 points on CIFAR-10 (`loudness`): what is lost "
-        "there may be that. The protocol's gate on images, that none is at least four points below learned, is "
-        "looked at with the best ratio as well. What `core` found at a ratio of one was known when this was declared. "
-        "Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        "there may be that. The protocol's gate on images, that none is at least four points below learned, is looked "
+        "at with the best ratio as well. What `core` found at a ratio of one was known when this was declared. "
+        f"{EDGE_OF_TASKS_GRID}"
     ),
     remarks=("Until 2026-11-24 these rows were declared in `scale`, on SST-2 too; none had run.",),
 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""How loud position is beside the content, behind a trained matrix: added, or concatenated and projected back."""
+"""The loudness of position behind a trained matrix: added, or concatenated and projected back."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="scale-projected",
@@ -14,8 +16,8 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": WIKITEXT2_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
@@ -29,7 +31,7 @@ SUITE = Suite(
         "is equivalent. (The protocol's check, among the page's gates, asks that of its gap to add.) The ratio is a "
         "pace too: behind a trained matrix vectors three times as loud move three times as fast. On WikiText-2 alone, "
         "where `fusion` tells concat-proj from add. What `fusion` found at a ratio of one was known when this was "
-        "declared. Where a row's best rate is at the edge of its grid, the grid goes on for all rows."
+        f"declared. {EDGE_OF_GRID}"
     ),
     remarks=("Until 2026-11-24 these rows were declared in `scale`, on three tasks; none had run.",),
 )

@@ -1,6 +1,8 @@
-"""How loud position is beside the content, added and concatenated, each at its own learning rate."""
+"""The loudness of position beside the content, added and concatenated, each at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_EXTENDED_RATES, IMDB_CHOSEN_RATE, MARGIN, SST2_RATES, WIKITEXT2_RATES
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="scale",
@@ -20,13 +22,13 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2],
-            "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3, 8e-3],
-            "text-sst2": [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2],
-            "text-imdb": [2e-3],
+            "lm-wikitext2": WIKITEXT2_RATES,
+            "vit-cifar10": CIFAR10_EXTENDED_RATES,
+            "text-sst2": SST2_RATES,
+            "text-imdb": IMDB_CHOSEN_RATE,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -41,30 +43,26 @@ SUITE = Suite(
     decision=(
         "A ratio is of root mean squares, a channel at a time. The quarter of the channels that concat has for "
         "position is 0.58 times (the root of a third) as loud, taken together, beside the three quarters of content, "
-        "as add's is at the same ratio; so the contrasts pair a ratio of concat with that of add which is "
-        "as loud taken together. (Of what differs between positions concat's is then as loud as add's on WikiText-2, "
-        "and 1.23 to 1.25 times as loud on 8x8 patches.) The gap of concat to add survives on a task if it is clear "
-        "with one sign in all three, and if the best concat is beyond the best add: best by the mean validation loss "
-        "of tested runs (on SST-2, accuracy), beyond by a paired t-test at 5 % without correction (both are in the "
-        "page's JSON). Addition has five ratios to choose from and concatenation three, so that where concatenation "
-        "is behind, its best may be beaten by choice alone. Where a best is at the edge, the ratios go on for its "
-        "encoding. What enters the blocks is not equally loud either: its root mean square is 1.4 where something is "
-        "added at a ratio of one (3.2 at three), 1.0 with concat and none, 1.2 with concat (ratio=1.7). What blocks "
-        "add to it starts alike, so that they count for less behind a louder input: a ratio of add changes both, and "
-        "in the three pairs concat's input is 0.87 times as loud as add's. On CIFAR-10 the rule decides nothing of "
-        "concat: of its gap in `core` and `confirm`, 0.5 points over their twenty seeds, eight see one contrast of "
-        "three one time of eight, and all three at once hardly ever; its rows only bound what scale does there. What "
-        "`core` found at a ratio of one was known when this was declared. Where a row's best rate is at the edge of "
-        "its grid, the grid goes on for all rows of that task."
+        "as add's is at the same ratio; so the contrasts pair a ratio of concat with that of add which is as loud "
+        "taken together. (Of what differs between positions concat's is then as loud as add's on WikiText-2, and 1.23 "
+        "to 1.25 times as loud on 8x8 patches.) The gap of concat to add survives on a task if it is clear with one "
+        "sign in all three, and if the best concat is beyond the best add: best by the mean validation loss of tested "
+        "runs (on SST-2, accuracy), beyond by a paired t-test at 5 % without correction (both are in the page's JSON). "
+        "Addition has five ratios to choose from and concatenation three, so that where concatenation is behind, its "
+        "best may be beaten by choice alone. Where a best is at the edge, the ratios go on for its encoding. What "
+        "enters the blocks is not equally loud either: its root mean square is 1.4 where something is added at a ratio "
+        "of one (3.2 at three), 1.0 with concat and none, 1.2 with concat (ratio=1.7). What blocks add to it starts "
+        "alike, so that they count for less behind a louder input: a ratio of add changes both, and in the three pairs "
+        "concat's input is 0.87 times as loud as add's. On CIFAR-10 the rule decides nothing of concat: of its gap in "
+        "`core` and `confirm`, 0.5 points over their twenty seeds, eight see one contrast of three one time of eight, "
+        "and all three at once hardly ever; its rows only bound what scale does there. What `core` found at a ratio of "
+        f"one was known when this was declared. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
-        "Until `confirm` had run, what eight seeds can see on CIFAR-10 was put by the spread of `core`'s eight, 0.65 "
-        "points; that of all twenty is 0.90. The rule's words on concat there, and on how loud what enters the blocks "
-        "is, came then, before any run.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run of this but those of other suites. So on images a ratio of "
-        "add above one may gain by what it does to the input, and is not a finding on position alone.",
+        f"{CONFIRM_WIDENED_SPREAD} The rule's words on concat there, and on how loud what enters the blocks is, came "
+        "then, before any run.",
+        f"{LOUDNESS_FOUND}, before any run of this but those of other suites. So on images a ratio of add above one "
+        "may gain by what it does to the input, and is not a finding on position alone.",
         "Declared were rows of add-proj, concat-proj and the learned table at other ratios too, on all three tasks. "
         "They have suites of their own since (`scale-projected`, `scale-learned`), on the tasks where they can decide "
         "something. Then four runs that select the rate of add (ratio=0.3) on WikiText-2 had been made, and nothing "

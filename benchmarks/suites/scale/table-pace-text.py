@@ -1,6 +1,8 @@
-"""How fast a learned table of positions is trained on a language model, each pace at its own learning rate."""
+"""The pace at which a learned table is trained, on a language model, each pace at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="table-pace-text",
@@ -16,8 +18,8 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": WIKITEXT2_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-26 13:46",
     shared_machine=True,
     cost=(
@@ -36,7 +38,6 @@ SUITE = Suite(
         "part of every row. Where a slow table is clearly further behind, `core`'s gap of the learned table to "
         "addition is a finding about its pace, too, and is smaller than it would be at the usual one; where it is not "
         "behind, tables were hurt by their pace. `table-pace` has the same on images, where slow is worse from either "
-        "start. The rows without a pace were known when this was declared, and the seeds are theirs. Where a row's "
-        "best rate is at the edge of its grid, the grid goes on for all rows."
+        f"start. The rows without a pace were known when this was declared, and the seeds are theirs. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""How fast a learned table of positions is trained on images, each pace at its own learning rate."""
+"""The pace at which a learned table is trained, on images, each pace at its own learning rate."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="table-pace",
@@ -17,8 +19,8 @@ SUITE = Suite(
     ],
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-25 21:59",
     shared_machine=True,
     cost=(
@@ -37,7 +39,6 @@ SUITE = Suite(
         "clearly behind, tables are. That the start matters is known (`scale-learned`: 0.03 gains 3.62 ± 0.71 points, "
         "and is -1.22 ± 0.79 from add); its seeds are these, so that only the two rows of a pace are new, of which "
         "nothing has run. By the spread of twenty seeds (0.90 points) eight see 1.5 points four times of five and 0.5 "
-        "points one time of twelve: what is not clear is no evidence. Where a row's best rate is at the edge of its "
-        "grid, the grid goes on for all rows."
+        f"points one time of twelve: what is not clear is no evidence. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
 """A sinusoid added to queries and keys of every layer against one added to the input, on images, equally loud."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="place",
@@ -13,8 +15,8 @@ SUITE = Suite(
     ],
     seeds=range(12, 20),
     tier="core",
-    select={"train.learning_rate": [5e-4, 1e-3, 2e-3, 4e-3]},
-    margin={"accuracy": 0.005},
+    select={"train.learning_rate": CIFAR10_RATES},
+    margin=ACCURACY_MARGIN,
     declared="2026-11-24 17:40",
     shared_machine=True,
     cost=(
@@ -31,8 +33,7 @@ SUITE = Suite(
         "loudnesses: as it is than add (preserve_variance=True), and multiplied than add. Which of the three gains it "
         "does not show; the matrices are 16 % more parameters. If it is better at one of them alone, that is left "
         "open. By the spread of the twelve, 0.87 points, eight seeds see a difference of 1.6 points nearly always and "
-        "one of 1 two times of three. Where a row's best rate is at the edge of its grid, the grid goes on for all "
-        "rows."
+        f"one of 1 two times of three. {EDGE_OF_GRID}"
     ),
     remarks=(
         "As quiet, and as loud, are about so: on training's crops the input starts at 1.08 with add "

@@ -1,6 +1,8 @@
-"""A sinusoid told at the input or to queries and keys, where there is only one layer to tell it to."""
+"""A sinusoid at the input or in queries and keys, in a model with a single layer."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_GRID
 
 SUITE = Suite(
     name="site-one-layer",
@@ -11,8 +13,8 @@ SUITE = Suite(
     settings={"model.num_layers": 1},
     seeds=8,
     tier="core",
-    select={"train.learning_rate": [2e-3, 4e-3, 8e-3, 1.6e-2]},
-    margin={"bits_per_byte": 0.005},
+    select={"train.learning_rate": WIKITEXT2_RATES},
+    margin=BITS_MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
@@ -24,12 +26,11 @@ SUITE = Suite(
         "(0.079 of 0.106); concat-qk and rope are not told from it."
     ),
     decision=(
-        "In `site` add-qk and concat-qk tell every layer, and queries and keys: with one layer every layer is one, "
-        "and what add-qk is ahead of add by is not owed to being told more than once. It may be owed to its matrices, "
-        "of queries and of keys, which add has not (add-proj, with one matrix, is 0.014 ahead in `fusion`), or to "
-        "leaving the stream and the values alone: these are not taken apart. That addition is rotation's equal among "
-        "queries and keys stands where rope is equivalent to add-qk. What `depth` found of add, none and rope was "
-        "known when this was declared, and what `core`, `fusion` and `site` found with four layers. Where a row's "
-        "best rate is at the edge of its grid, the grid goes on for all rows."
+        "In `site` add-qk and concat-qk tell every layer, and queries and keys: with one layer every layer is one, and "
+        "what add-qk is ahead of add by is not owed to being told more than once. It may be owed to its matrices, of "
+        "queries and of keys, which add has not (add-proj, with one matrix, is 0.014 ahead in `fusion`), or to leaving "
+        "the stream and the values alone: these are not taken apart. That addition is rotation's equal among queries "
+        "and keys stands where rope is equivalent to add-qk. What `depth` found of add, none and rope was known when "
+        f"this was declared, and what `core`, `fusion` and `site` found with four layers. {EDGE_OF_GRID}"
     ),
 )  # fmt: skip

@@ -1,6 +1,8 @@
-"""A sinusoid told once, in every layer, or to queries and keys alone; added or concatenated at the same site."""
+"""A sinusoid at the input, in every layer, or in queries and keys alone; added or concatenated at the same site."""
 
-from pebench.runs.suite import Suite
+from pebench import Suite
+from pebench.benchmarks.grids import CIFAR10_RATES, MARGIN, WIKITEXT2_RATES
+from pebench.benchmarks.rules import EDGE_OF_TASKS_GRID, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="site",
@@ -14,10 +16,10 @@ SUITE = Suite(
     tier="core",
     select={
         "train.learning_rate": {
-            "lm-wikitext2": [2e-3, 4e-3, 8e-3, 1.6e-2], "vit-cifar10": [5e-4, 1e-3, 2e-3, 4e-3],
+            "lm-wikitext2": WIKITEXT2_RATES, "vit-cifar10": CIFAR10_RATES,
         }
     },
-    margin={"accuracy": 0.005, "bits_per_byte": 0.005},
+    margin=MARGIN,
     declared="2026-11-22 21:45",
     shared_machine=True,
     cost=(
@@ -33,20 +35,17 @@ SUITE = Suite(
         "How matters at one site where concat-qk and add-qk differ, whose vectors, matrices and layers are the same. "
         "Where matters where add-every-layer differs from add, with the same sign at both ratios: the sums add up, so "
         "that at a ratio of 1 the last of four blocks is told four times as loudly as by add, and at 0.25 as loudly, "
-        "and the first a quarter as loudly. Rope is more than a sinusoid at its own site where it "
-        "differs from add-qk; that comparison has more parameters on the side of add-qk (9 % on WikiText-2, 16 % on "
-        "CIFAR-10). That add-every-layer tells values too, has no matrices of its own and adds up, while add-qk does "
-        "none of this, is not taken apart; nor are every layer and queries and keys, as no row tells those of one "
-        "layer alone. What `core` and `fusion` found of the others was known when this was declared. Where a row's "
-        "best rate is at the edge of its grid, the grid goes on for all rows of that task."
+        "and the first a quarter as loudly. Rope is more than a sinusoid at its own site where it differs from add-qk; "
+        "that comparison has more parameters on the side of add-qk (9 % on WikiText-2, 16 % on CIFAR-10). That "
+        "add-every-layer tells values too, has no matrices of its own and adds up, while add-qk does none of this, is "
+        "not taken apart; nor are every layer and queries and keys, as no row tells those of one layer alone. What "
+        f"`core` and `fusion` found of the others was known when this was declared. {EDGE_OF_TASKS_GRID}"
     ),
     remarks=(
         "The rule's words on what is not taken apart came on 2026-11-23 at 02:56, when this had begun to run; they "
         "change no verdict.",
-        "`loudness` has found since that on CIFAR-10 addition is 1.23 ± 0.59 points worse where its input is as quiet "
-        "as that of concat, none and rope, or a little quieter (1.08 at the start, on training's crops, where theirs "
-        "is 1.11 to 1.15 and add's 1.52), before any run there but core's and `fusion`'s. add-qk and concat-qk start "
-        "at 1.15, and add-every-layer grows louder with every block. So on images a quieter row that is behind add "
-        "says nothing of sites, and one that is ahead is so in spite of it.",
+        f"{LOUDNESS_FOUND}, before any run there but core's and `fusion`'s. add-qk and concat-qk start at 1.15, and "
+        "add-every-layer grows louder with every block. So on images a quieter row that is behind add says nothing of "
+        "sites, and one that is ahead is so in spite of it.",
     ),
 )  # fmt: skip

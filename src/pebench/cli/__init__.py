@@ -1,6 +1,7 @@
-"""The command line. It parses and delegates; what takes time to import is imported where it is used."""
+"""The command line: it parses, calls and prints. Slow imports are made where they are used."""
 
 import codecs
+import importlib
 import io
 import os
 import sys
@@ -18,17 +19,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run pebench.
 
     Args:
-        arguments: What follows the program's name; ``None`` takes the process's own.
+        arguments: Arguments after the program's name; None takes those of the process.
 
     Returns:
-        0 all well, 1 some run failed, 2 a mistake in what was asked, 130 interrupted.
+        The exit code: 0 all well, 1 some run failed, 2 a mistake in the arguments, 130 interrupted.
     """
-    _let_write_anything(sys.stdout)
-    _let_write_anything(sys.stderr)
+    _accept_unicode(sys.stdout)
+    _accept_unicode(sys.stderr)
     try:
         try:
             options = parser().parse_args(arguments)
-            return int(options.action(options))
+            module, name = options.action
+            command = getattr(importlib.import_module(f"pebench.cli.{module}"), name)
+            return int(command(options))
         finally:
             sys.stdout.flush()  # here, where a reader that has left is no error
     except UserError as error:
@@ -46,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
 
 
-def _let_write_anything(stream: TextIO) -> None:
-    """Make an output that is not Unicode take all that is told: a file as UTF-8, a terminal with marks for the rest."""
+def _accept_unicode(stream: TextIO) -> None:
+    """Let a stream that is not Unicode take every character: a file as UTF-8, a terminal with marks for the rest."""
     if not isinstance(stream, io.TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":
         return
     if stream.isatty():
         stream.reconfigure(errors="replace")
-    else:  # a file or a pipe, of which Windows thinks otherwise
+    else:  # a file or a pipe, where Windows has another default
         stream.reconfigure(encoding="utf-8")

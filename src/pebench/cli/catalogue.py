@@ -1,25 +1,18 @@
-"""The encodings that there are, in tables made from their cards."""
+"""Tables of all encodings, made from their cards: for the terminal, README.md and docs/encodings.md."""
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pebench.encodings.cards import HOOKS, EncodingCard
 from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
+from pebench.formatting import format_options
 from pebench.results.citations import OWN, link
+from pebench.results.writers.markdown import inline
 
 WIDTH = 120
-GROUPS: dict[str, Callable[[EncodingCard], bool]] = {
-    "Nothing": lambda card: not card.hooks,
-    "Other encodings": lambda card: card.declared["wraps"],
-    "Content": lambda card: card.declared["contextual"],
-    "Queries and keys": lambda card: "query_key" in card.hooks,
-    "Attention logits": lambda card: "bias" in card.hooks,
-    "Input": lambda card: True,
-}
-"""What an encoding acts on, by the first that is true of it."""
 
-MEANING = {
+GROUPS = {
     "Nothing": "no positional information",
     "Input": "a term, a factor or channels of their own, once or in every block",
     "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
@@ -27,6 +20,8 @@ MEANING = {
     "Content": "tokens are counted or weighted by what they are; their positions are not used",
     "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
 }
+"""Groups by what encodings act on, with descriptions; `group_of` returns the group of a card."""
+
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",
     " ** ": "^", " // ": "/", " * ": "·",
@@ -39,13 +34,13 @@ LEGEND = (
 
 
 def listing() -> str:
-    """Every encoding that can be asked for, grouped, for a terminal of `WIDTH` columns."""
+    """Return a table of all encodings, those of installed packages included, for a terminal of `WIDTH` columns."""
     cards, problems = plugin_cards()
     groups = _grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
     width = max(len(card.name) for group in groups.values() for card in group)
     lines = [_line(width, ["Encoding", "Acts on", "Positions", "Models", "Shift", "Beyond"]), ""]
     for title, group in groups.items():
-        lines.append(title + (f": {MEANING[title]}" if title in MEANING else ""))
+        lines.append(title + (f": {GROUPS[title]}" if title in GROUPS else ""))
         for card in group:
             lines.append(_line(width, list(_cells(card).values())))
             lines += _wrapped(card.summary.replace("``", "")) + _wrapped(_details(card))
@@ -66,8 +61,10 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _details(card: EncodingCard) -> str:
-    """Parameters, options and origin of an encoding, in words."""
-    parts = [f"parameters: {_parameters(card)}", *([f"options: {text}"] if (text := _options(card)) else [])]
+    """Return parameters, options and origin of an encoding as text."""
+    parts = [f"parameters: {_parameters(card)}"]
+    if card.options:
+        parts.append(f"options: {format_options(card.options)}")
     plugin = find_plugin(card.name)
     if plugin and plugin.distribution:
         parts.append(f"from {plugin.distribution} {plugin.version}, {plugin.place}")
@@ -75,47 +72,66 @@ def _details(card: EncodingCard) -> str:
 
 
 def markdown() -> str:
-    """Our own encodings as Markdown tables, one for each group, and below each what its options mean."""
+    """Return pebench's own encodings as Markdown tables, one for each group, with descriptions of all options."""
     parts = [f"{LEGEND}\n"]
     for title, group in _grouped(encoding_cards()).items():
         rows = [{**_cells(card), "Encoding": f"`{card.name}`", "Papers": _papers(card)} for card in group]
-        parts.append(f"### {title}: {MEANING[title]}\n\n{_pipe(rows)}\n")
-        told = "\n".join(f"- **{card.name}**: {card.told(card.options)}" for card in group if card.options)
-        parts += [f"Options:\n\n{told}\n"] if told else []
+        parts.append(f"### {title}: {GROUPS[title]}\n\n{_pipe(rows)}\n")
+        items = [f"- **{card.name}**: {card.describe_options(card.options)}\n" for card in group if card.options]
+        if items:
+            parts.append(f"Options:\n\n{''.join(items)}")
     return "\n".join(parts)
 
 
 def _papers(card: EncodingCard) -> str:
-    """What an encoding is of, as links in Markdown."""
-    return ", ".join(link(key) for key in card.declared["cite"] if key != OWN)
+    """Return the papers of an encoding as links in Markdown."""
+    return ", ".join(inline((link(key),)) for key in card.declared["cite"] if key != OWN)
 
 
 def overview() -> str:
-    """The names of our own encodings as a Markdown table, a line for each group."""
+    """Return the names of pebench's own encodings as a Markdown table, a row for each group."""
     rows = [
-        {"Acts on": title, "How": MEANING[title], "Encodings": ", ".join(f"`{card.name}`" for card in group)}
+        {"Acts on": title, "How": GROUPS[title], "Encodings": ", ".join(f"`{card.name}`" for card in group)}
         for title, group in _grouped(encoding_cards()).items()
     ]
     return _pipe(rows) + "\n"
 
 
 def _pipe(rows: list[dict[str, str]]) -> str:
-    """A Markdown table without padding, so that a change of one line is one."""
+    """Return a Markdown table without padding, so that a change of one row changes one line."""
     table = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('``', '`') for cell in line)} |" for line in table
     )
 
 
+def group_of(card: EncodingCard) -> str:
+    """Return the group of an encoding, which its hooks and declarations decide.
+
+    Example:
+        >>> group_of(encoding_cards()["rope"]), group_of(encoding_cards()["stack"])
+        ('Queries and keys', 'Other encodings')
+    """
+    if not card.hooks:
+        return "Nothing"
+    if card.declared["wraps"]:
+        return "Other encodings"
+    if card.declared["contextual"]:
+        return "Content"
+    if "query_key" in card.hooks:
+        return "Queries and keys"
+    return "Attention logits" if "bias" in card.hooks else "Input"
+
+
 def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
-    found: dict[str, list[EncodingCard]] = {title: [] for title in MEANING}
+    found: dict[str, list[EncodingCard]] = {group: [] for group in GROUPS}
     for card in cards.values():
-        found[next(title for title, belongs in GROUPS.items() if belongs(card))].append(card)
+        found[group_of(card)].append(card)
     return found
 
 
 def _cells(card: EncodingCard) -> dict[str, str]:
-    """Header to cell."""
+    """Return the cells of an encoding's row, by column."""
     declared = card.declared
     own = not declared["wraps"]
     return {
@@ -126,17 +142,13 @@ def _cells(card: EncodingCard) -> dict[str, str]:
         "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",
         "Beyond": declared["beyond"] if own else "–",
         "Parameters": _parameters(card),
-        "Options": _options(card),
+        "Options": format_options(card.options),
         "What it is": card.summary,
     }
 
 
-def _options(card: EncodingCard) -> str:
-    return ", ".join(f"{name}={value}" for name, value in card.options.items())
-
-
 def _parameters(card: EncodingCard) -> str:
-    """The formula of an encoding's parameters, in letters.
+    """Return the number of an encoding's parameters as a formula in letters.
 
     Example:
         >>> _parameters(encoding_cards()["cpe"])

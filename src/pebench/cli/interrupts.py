@@ -1,12 +1,13 @@
-"""What Ctrl-C does before anything runs."""
+"""Ctrl-C before anything runs."""
 
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from pebench.engine.signals import handling
 
 EXIT_INTERRUPTED = 130
 INTERRUPTED = "pebench: interrupted. Finished runs are kept; the same command goes on from there."
@@ -14,22 +15,16 @@ INTERRUPTED = "pebench: interrupted. Finished runs are kept; the same command go
 
 @contextmanager
 def leaving_at_once() -> Iterator[None]:
-    """Within it Ctrl-C ends the process there and then, which must have nothing to lose.
+    """End the process at once on Ctrl-C within the context, where there is nothing to lose.
 
     An exception would not do while packages are imported: some swallow it and are broken from then on, and one that
     passes through `exec` has Python end by the signal, whoever handles it.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def leave(*_: Any) -> None:
         sys.stdout.flush()
         print(INTERRUPTED, file=sys.stderr, flush=True)
         os._exit(EXIT_INTERRUPTED)
 
-    before = signal.signal(signal.SIGINT, leave)
-    try:
+    with handling({signal.SIGINT: leave}):
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""The verb that makes one collection of several: merge."""
+"""``pebench merge``: one collection of records from several."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def merge_command(options: argparse.Namespace) -> int:
-    """``pebench merge``."""
+    """Write the records of several sources to a file, an output folder, or both."""
     from pebench.config import PROTOCOL_VERSION
     from pebench.runs.plan import Plan
     from pebench.runs.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
@@ -73,14 +73,14 @@ def merge_command(options: argparse.Namespace) -> int:
 
 
 def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
-    """Runs at equal width as runs of another regime; where matching changes nothing in the model they are the same."""
+    """Return runs at equal width as runs of another regime: where matching changes nothing, they are the same runs."""
     if regime == "width":
         return []
     return [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
 
 
 def _with_costs(records: "list[Record]") -> "list[Record]":
-    """The same; those that were at equal width are told the operations that the regime ``FLOPs`` matches."""
+    """Return the records, with the FLOPs that the regime matches in those that ran at equal width."""
     from pebench.runs.costs import cost
 
     def lacks(r: "Record") -> bool:
@@ -92,6 +92,7 @@ def _with_costs(records: "list[Record]") -> "list[Record]":
 
 
 def _outcome(record: "Record", other: "Record") -> str:
+    """Return the metrics of a record, and its data where the other record has other data."""
     values = record.metrics.items()
     words = [f"{name} {value:.6g}" for name, value in values if name.startswith(("test/", "val/loss"))]
     if record.dataset != other.dataset:

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 from pebench.cli.verify import read_options
 from pebench.encodings.registry import encoding_card
 from pebench.errors import UserError
+from pebench.formatting import format_encoding
 
 if TYPE_CHECKING:
     from pebench.encodings.base import EncodingSpec
 
 SUFFIXES = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
-"""What a picture may be written as, and what to leave out so that it has the same bytes every day."""
+"""Suffixes of pictures, and the metadata to leave out so that a picture has the same bytes every day."""
 
 LONGEST = 2048
-"""Positions; every pair of them has a pixel."""
+"""Largest number of positions; every pair of them has a pixel."""
 
 
 def plot_command(options: argparse.Namespace) -> int:
-    """``pebench plot-encoding``."""
+    """Write the picture of an encoding."""
     name, chosen = read_options(options.encoding, options.settings)
     output = options.output or Path(re.sub(r"[^\w.-]+", "_", options.encoding) + ".svg")
     if output.suffix.lower() not in SUFFIXES:
@@ -46,11 +47,9 @@ def plot_command(options: argparse.Namespace) -> int:
         raise
     except Exception as error:  # one's own encoding may raise anything
         raise UserError(str(error) if isinstance(error, ValueError) else blame(error)) from error
-    settings = ", ".join(f"{option} = {value}" for option, value in chosen.items())
-    title = name + (f" ({settings})" if settings else "")
     figure = draw(
         found,
-        title,
+        format_encoding(name, chosen),
         _note(spec, any(effect.redrawn for effect in found), sum(p.numel() for p in encoding.parameters()) > 0),
     )
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +60,10 @@ def plot_command(options: argparse.Namespace) -> int:
 
 
 def _spec(name: str, options: argparse.Namespace) -> "EncodingSpec":
-    """The model to draw it in.
+    """Return the model that the encoding is drawn in.
 
     Raises:
-        UserError: For a length that is too long, or no square where a grid is asked for.
+        UserError: For a length that is too long, or not a square where a grid is asked for.
         ValueError: If the heads do not divide the width.
     """
     from pebench.encodings.base import EncodingSpec
@@ -85,7 +84,7 @@ def _spec(name: str, options: argparse.Namespace) -> "EncodingSpec":
 
 
 def _note(spec: "EncodingSpec", redrawn: bool, trained: bool) -> str:
-    """What the picture is of, in small print."""
+    """Return the small print of the picture: the size of the model, and how its parameters were drawn."""
     model = f"width {spec.d_model}, {spec.num_heads} heads, {' x '.join(map(str, spec.extent))} positions"
     if redrawn:
         return f"{model}; untrained, parameters drawn from N(0, 0.01): as initialised it tells nothing"

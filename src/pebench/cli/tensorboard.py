@@ -10,7 +10,7 @@ from pebench.errors import UserError
 
 
 def tensorboard_command(options: argparse.Namespace) -> int:
-    """``pebench tensorboard``."""
+    """Serve the curves of an output folder until Ctrl-C."""
     _check_address(options)
     out: Path = options.out
     kinds = ("events.out.tfevents.*", "record.json")  # of records alone, as merge lays them out, there are bands
@@ -32,10 +32,10 @@ def tensorboard_command(options: argparse.Namespace) -> int:
 
 
 def _check_address(options: argparse.Namespace) -> None:
-    """Refuse what lets others in unless that is asked for: TensorBoard has no password.
+    """Refuse an address that other machines can reach, unless that is asked for: TensorBoard has no password.
 
     Raises:
-        UserError: For such a host, or a port that is none.
+        UserError: For such a host, or an impossible port.
     """
     try:
         loopback = options.host == "localhost" or ipaddress.ip_address(options.host).is_loopback
@@ -51,7 +51,7 @@ def _check_address(options: argparse.Namespace) -> None:
 
 
 def _serve(options: argparse.Namespace) -> str:
-    """Start TensorBoard in a thread; its address."""
+    """Start TensorBoard in a thread and return its address."""
     from tensorboard import program
 
     server = program.TensorBoard()

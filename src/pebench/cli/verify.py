@@ -1,4 +1,4 @@
-"""``pebench verify``: hold an encoding to every property, and say what it is."""
+"""``pebench verify``: check every property of an encoding, and print its card."""
 
 import argparse
 import sys
@@ -6,15 +6,15 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from pebench.config import parse_settings, python_value
 from pebench.encodings.registry import load_encoding, normal_options, read_encoding
 from pebench.errors import UserError
-from pebench.overrides import parse_settings, python_value
 
 EXIT_FAILED = 1
 
 
 def verify_command(options: argparse.Namespace) -> int:
-    """``pebench verify``."""
+    """Check an encoding and print its card; return 1 if a property is broken."""
     warnings.filterwarnings("ignore")  # of libraries, between the lines
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
@@ -34,10 +34,14 @@ def verify_command(options: argparse.Namespace) -> int:
 
 
 def read_options(encoding: str, settings: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """An encoding's name, and its options: its own, and over them ``option=value`` or ``encoding.option=value``.
+    """Return an encoding's name and options.
+
+    Args:
+        encoding: A name, or a name with options: ``concat(d_p=16)``.
+        settings: Further options, ``option=value`` or ``encoding.option=value``, which come first.
 
     Raises:
-        UserError: For an option that it does not have.
+        UserError: For an option that the encoding does not have.
     """
     given = {name.removeprefix("encoding."): value for name, value in parse_settings(settings, "--set").items()}
     name, own = read_encoding(encoding)
@@ -60,7 +64,7 @@ def _refusal(subject: Any) -> str:
 
 
 def _run(subject: Any) -> int:
-    """Check every property where it applies, with a line for each; returns how many do not hold."""
+    """Check every property where it applies and print a line for each; return the number of broken ones."""
     from pebench.conformance import PROPERTIES, Bench, BrokenError, check, checks
 
     benches: dict[Any, Bench] = {}

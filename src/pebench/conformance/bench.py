@@ -1,4 +1,4 @@
-"""What properties are tested with: small models of one encoding, and two ways to compare what they say."""
+"""Small models of one encoding, which the properties are tested with."""
 
 import functools
 import math
@@ -14,43 +14,15 @@ from pebench.encodings.registry import load_encoding, parse_encoding
 from pebench.layers import initialise
 from pebench.models.transformer import Transformer
 
-SAME = 2e-5
-"""How far apart outputs may be that are to be the same: outputs are of scale 1, and 32-bit noise is a tenth of this."""
-
-DIFFERENT = 1e-3
-"""How far apart outputs must be that are to differ. What lies between is neither, and breaks both."""
-
-
-class BrokenError(Exception):
-    """A property does not hold.
-
-    Args:
-        expected: What was expected.
-        got: What was got.
-
-    Attributes:
-        property: Name of the property.
-        setting: Name of the setting in which it was tested.
-    """
-
-    property = setting = ""
-
-    def __init__(self, expected: str, got: str) -> None:
-        super().__init__(expected, got)
-        self.expected, self.got = expected, got
-
-    def __str__(self) -> str:
-        return f"{self.property} ({self.setting}): expected {self.expected}, got {self.got}"
-
 
 @dataclass(frozen=True)
 class Setting:
     """A kind of model that an encoding may serve.
 
     Args:
-        name: For messages.
-        extent: Positions per axis in training.
-        causal: Whether a token sees only the past.
+        name: Name in messages.
+        extent: Number of training positions on each axis.
+        causal: True if a token attends to the past alone.
     """
 
     name: str
@@ -59,7 +31,7 @@ class Setting:
 
     @property
     def spec(self) -> EncodingSpec:
-        """A small model of this kind."""
+        """Specification of a small model of this kind."""
         return EncodingSpec(d_model=32, num_heads=4, num_layers=2, extent=self.extent, causal=self.causal)
 
 
@@ -73,11 +45,11 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Subject:
-    """An encoding to be tested.
+    """An encoding under test.
 
     Args:
-        encoding: A registered name, alone or with options, or a class (or function) that makes one of a spec.
-        options: Keyword options of it.
+        encoding: A registered name, alone or with options, or a class or function that builds an encoding from a spec.
+        options: Keyword options of the encoding.
     """
 
     encoding: EncodingLike
@@ -85,32 +57,38 @@ class Subject:
 
     @property
     def given(self) -> dict[str, Any]:
-        """All options that do not have their defaults."""
+        """All options that are set explicitly, in the name or apart from it."""
         own = parse_encoding(self.encoding)[1] if isinstance(self.encoding, str) else {}
         return own | dict(self.options)
 
     @property
     def maker(self) -> Any:
-        """The class, or function."""
+        """The class or function that builds the encoding."""
         return load_encoding(parse_encoding(self.encoding)[0]) if isinstance(self.encoding, str) else self.encoding
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Name of the encoding for messages."""
         fallback = getattr(self.encoding, "__name__", "encoding")
         return self.encoding if isinstance(self.encoding, str) else getattr(self.encoding, "name", fallback)
 
     def build(self, spec: EncodingSpec, **options: Any) -> PositionalEncoding:
-        """One for a model; `options` are added to its own."""
+        """Build the encoding for a model; `options` override its own."""
         return build_encoding(self.encoding, spec, {**self.options, **options})
 
     def declares(self, setting: Setting) -> bool:
-        """Whether its class says that it serves such models; a function says nothing and is believed."""
+        """Return True if its class declares that it serves such models.
+
+        A function declares nothing, so it is assumed to serve all.
+        """
         axes, causal_only = getattr(self.maker, "axes", (1, 2)), getattr(self.maker, "causal_only", False)
         return len(setting.extent) in axes and (setting.causal or not causal_only)
 
     def serves(self, setting: Setting) -> bool:
-        """Whether it does not refuse such models; that it can be built is the first property."""
+        """Return True unless building the encoding for such a model raises ValueError.
+
+        Another exception is a fault of the encoding and no refusal: the first property reports it.
+        """
         try:
             self.build(setting.spec)
         except ValueError:
@@ -121,10 +99,10 @@ class Subject:
 
 
 class Bench:
-    """Models of one encoding in one setting; those that all properties share are built once.
+    """Models of one encoding in one setting; those that several properties use are built once.
 
     Args:
-        subject: The encoding.
+        subject: The encoding under test.
         setting: The kind of model.
     """
 
@@ -135,47 +113,50 @@ class Bench:
 
     @functools.cached_property
     def encoding(self) -> PositionalEncoding:
-        """An instance, for what it declares."""
+        """An instance to read declarations from."""
         return self.subject.build(self.spec)
 
     @functools.cached_property
     def model(self) -> Transformer:
-        """A trunk, in evaluation, that properties leave as it is."""
+        """A trunk in evaluation mode, which properties must leave as it is."""
         return self.trunk()
 
     @functools.cached_property
     def roomy(self) -> Transformer:
-        """A trunk trained for three times the extent, so that sparse positions are within it."""
+        """A trunk trained for three times the extent, so that sparse positions lie within it."""
         return self.trunk(extent=tuple(3 * n for n in self.extent))
 
     @functools.cached_property
     def content(self) -> Tensor:
-        """Content of a few tokens' sequences: (3, L, content_width)."""
+        """Content of three sequences: (3, L, content_width)."""
         return self.noise(3)
 
     @functools.cached_property
     def positions(self) -> Tensor:
-        """The default ones: (L, P)."""
+        """The default positions: (L, P)."""
         return grid_positions(self.extent)
 
     def trunk(self, seed: int = 0, options: Mapping[str, Any] | None = None, **changes: Any) -> Transformer:
-        """A trunk of its own, its parameters moved from where they start.
+        """Build a new trunk with perturbed parameters.
 
         Args:
-            seed: Of the parameters.
-            options: Of the encoding, added to its own.
-            changes: What its spec has different.
+            seed: Seed of the parameters.
+            options: Options of the encoding that override its own.
+            changes: Fields of the spec that differ from the setting's.
         """
         spec = replace(self.spec, **changes)
         return perturbed(Transformer(self.subject.build(spec, **(options or {}))), seed)
 
     def noise(self, batch: int, length: int | None = None, seed: int = 2) -> Tensor:
-        """Content (batch, length, content_width) from N(0, 1)."""
+        """Return content (batch, length, content_width) drawn from N(0, 1)."""
         return noise(batch, length or self.length, self.encoding.content_width, seed=seed)
 
 
 def perturbed(model: Any, seed: int = 0) -> Any:
-    """A model in evaluation with parameters away from their initial values, where symmetries may hold by chance."""
+    """Initialise a model, add noise to its parameters, and return it in evaluation mode.
+
+    Initial values such as 0 and 1 make some outputs equal by chance, and would hide a fault.
+    """
     initialise(model, seed)
     random = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -186,40 +167,15 @@ def perturbed(model: Any, seed: int = 0) -> Any:
 
 
 def noise(*shape: int, seed: int = 2) -> Tensor:
-    """Numbers from N(0, 1)."""
+    """Return numbers of this shape drawn from N(0, 1)."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def shuffled(n: int) -> Tensor:
-    """An order of n things that leaves few in their place."""
+    """Return a fixed permutation of n indices that leaves few in their place."""
     return torch.randperm(n, generator=torch.Generator().manual_seed(3))
 
 
-def gap(a: Tensor, b: Tensor) -> float:
-    """Largest difference between two tensors of one shape; not a number where they hold such."""
-    if a.shape != b.shape:
-        raise BrokenError(f"outputs of one shape, {tuple(b.shape)}", f"{tuple(a.shape)}")
-    return (a.detach().float() - b.detach().float()).abs().max().item()
-
-
-def same(a: Tensor, b: Tensor, expected: str, tolerance: float = SAME) -> None:
-    """Break unless two outputs are the same up to rounding."""
-    if not (found := gap(a, b)) <= tolerance:
-        raise BrokenError(expected, f"a difference of {found:.2g}, above {tolerance:g}")
-
-
-def differ(a: Tensor, b: Tensor, expected: str) -> None:
-    """Break unless two outputs differ by far more than rounding."""
-    if not (found := gap(a, b)) > DIFFERENT:
-        raise BrokenError(expected, f"a difference of {found:.2g}, not above {DIFFERENT:g}")
-
-
-def holds(condition: bool, expected: str, got: object) -> None:
-    """Break unless the condition holds."""
-    if not condition:
-        raise BrokenError(expected, str(got))
-
-
 def parts(module: nn.Module) -> list[PositionalEncoding]:
-    """An encoding and those inside it."""
+    """Return an encoding and all encodings inside it."""
     return [part for part in module.modules() if isinstance(part, PositionalEncoding)]

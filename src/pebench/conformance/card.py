@@ -1,8 +1,8 @@
-"""What can be said of an encoding by running it: where it acts, what it knows, what it costs."""
+"""Measure what an encoding does by running it: where it acts, which invariances it has, what a step costs."""
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pebench.conformance.bench import SETTINGS, Bench, Setting, Subject, noise, perturbed
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.models.attention import fastest_kernel
 from pebench.models.transformer import Transformer
 
@@ -18,18 +18,24 @@ PLACES = {
     "place": "positions", "embed": "the input", "residual": "the residual stream", "query_key": "queries and keys",
     "bias": "attention logits",
 }  # fmt: skip
-"""What each hook changes."""
+"""Description of what each hook changes."""
+
+INVARIANCES = {
+    "blind": "any order of tokens", "contextual": "all positions (it counts tokens)", "relative": "a shift",
+    "isotropic": "rows exchanged with columns", "mirror_blind": "the mirror image",
+}  # fmt: skip
+"""Description of what an encoding ignores that declares such an attribute."""
 
 LENGTHS = (64, 256)
-"""Tokens for which steps are timed; the square numbers serve grids too."""
+"""Numbers of tokens for which steps are timed: squares, which serve grids too."""
 
 
 def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
-    """What there is to say of an encoding, by title.
+    """Describe an encoding by title and text.
 
     Args:
-        subject: The encoding; it must serve some kind of model.
-        rounds: Steps that each time is the median of.
+        subject: The encoding; it must serve at least one setting.
+        rounds: Number of timed steps of which each time is the median.
     """
     served = [setting for setting in SETTINGS if subject.serves(setting)]
     bench = Bench(subject, served[0])
@@ -40,69 +46,76 @@ def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
         "invariances": ", ".join(invariances(subject, served)) or "none",
         "beyond training": "asks for no positions" if bench.encoding.contextual else bench.encoding.beyond,
         "attention": attention(bench),
-        "a step takes": ", ".join(
-            f"{middle:.2f} ({low:.2f} to {high:.2f}) x none's at {n} tokens"
-            for n, (low, middle, high) in step_cost(subject, rounds)
-        )
-        or f"not timed: it refuses {' and '.join(map(str, LENGTHS))} tokens",
+        "a step takes": step_time(subject, rounds),
     }
 
 
 def acts_on(bench: Bench) -> list[str]:
-    """What it changes: found by watching its hooks, as those of encodings made of others hand on what they get."""
+    """List what an encoding changes.
+
+    Its hooks are watched while a model runs: an encoding made of others overrides all hooks, and may return from some
+    of them what it was given.
+    """
     acting: set[str] = set()
     model = bench.trunk()
-    with torch.no_grad(), _watched(model.encoding, acting):
-        for training in (*[True] * 8, False):  # a policy may draw by chance what it was given
+    hooks: dict[str, Any] = {hook: _watched(hook, getattr(model.encoding, hook), acting) for hook in PLACES}
+    with torch.no_grad(), mock.patch.multiple(model.encoding, **hooks):
+        for training in (*[True] * 8, False):  # random positions may be drawn as they were given, but not every time
             model.train(training)(bench.content)
-    return [what for hook, what in PLACES.items() if hook in acting]
+    return [text for hook, text in PLACES.items() if hook in acting]
 
 
-def _watched(encoding: PositionalEncoding, acting: set[str]) -> Any:
-    """A context in which hooks that return something else than they got are noted."""
+def _watched(hook: str, plain: Callable[..., Any], acting: set[str]) -> Callable[..., Any]:
+    """Return a hook that adds its name to `acting` when its output differs from its input."""
 
-    def note(hook: str) -> Any:
-        plain = getattr(encoding, hook)
+    def watched(*arguments: Any) -> Any:
+        # Clones, as a hook may write into its arguments.
+        given = [argument.clone() if isinstance(argument, Tensor) else argument for argument in arguments]
+        output = plain(*arguments)
+        if hook == "query_key":
+            changed = any(map(_differs, output, given[:2]))
+        elif hook == "bias":
+            changed = _differs(output, None)
+        else:
+            changed = _differs(output, given[0])
+        if changed:
+            acting.add(hook)
+        return output
 
-        def watched(*arguments: Any) -> Any:
-            given = [argument.clone() if isinstance(argument, Tensor) else argument for argument in arguments]
-            found = plain(*arguments)  # which may write into them
-            untouched: Any = {"query_key": given[:2], "bias": None}.get(hook, given[0])
-            pairs = zip(found, untouched, strict=True) if isinstance(found, tuple) else [(found, untouched)]
-            if any(one is not other and (other is None or not torch.equal(one, other)) for one, other in pairs):
-                acting.add(hook)
-            return found
+    return watched
 
-        return watched
 
-    return mock.patch.multiple(encoding, **{hook: note(hook) for hook in PLACES})
+def _differs(one: Tensor | None, other: Tensor | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return not torch.equal(one, other)
 
 
 def parameters(subject: Subject, served: list[Setting]) -> str:
-    """How many, in the small models of the settings, and the declared formula."""
+    """Describe the number of parameters in each setting, with the declared formula."""
     built = {setting.name: subject.build(setting.spec) for setting in served}
     counts = {name: sum(p.numel() for p in encoding.parameters()) for name, encoding in built.items()}
     numbers = "0" if not any(counts.values()) else ", ".join(f"{count:,} ({name})" for name, count in counts.items())
-    formulas = {encoding.size for encoding in built.values() if not encoding.wraps} - {numbers}  # of its options
+    # The formula depends on the options. One that only repeats the number is left out.
+    formulas = {encoding.size for encoding in built.values() if not encoding.wraps} - {numbers}
     return f"{numbers}; declared: {', '.join(formulas)}" if formulas else numbers
 
 
 def invariances(subject: Subject, served: list[Setting]) -> Iterator[str]:
-    """What it declares to ignore, and the properties have found it does."""
-    texts = {
-        "blind": "any order of tokens", "contextual": "all positions (it counts tokens)", "relative": "a shift",
-        "isotropic": "rows exchanged with columns", "mirror_blind": "the mirror image",
-    }  # fmt: skip
-    wide, plain = len(SETTINGS[2].extent), [s for s in served if not s.causal]
-    for name, text in texts.items():
-        where = {"isotropic": [s for s in served if len(s.extent) == wide], "mirror_blind": plain}.get(name, served)
-        found = [s.name for s in where if getattr(subject.build(s.spec), name)]
-        if found:
-            yield text if found == [s.name for s in where] else f"{text} ({', '.join(found)})"
+    """Yield the declared invariances, which properties confirm, with the settings of those that not all have."""
+    grids = [setting for setting in served if len(setting.extent) > 1]
+    bidirectional = [setting for setting in served if not setting.causal]
+    possible = {"isotropic": grids, "mirror_blind": bidirectional}
+    for attribute, text in INVARIANCES.items():
+        candidates = possible.get(attribute, served)
+        names = [setting.name for setting in candidates if getattr(subject.build(setting.spec), attribute)]
+        if names:
+            everywhere = len(names) == len(candidates)
+            yield text if everywhere else f"{text} ({', '.join(names)})"
 
 
 def attention(bench: Bench) -> str:
-    """The path that attention takes in training: on this device, as what is fused depends on it."""
+    """Describe the attention kernel that training uses on this device, and the bias that it is given."""
     seen: list[str] = []
 
     def watch(q: Tensor, mask: Tensor | None) -> str:
@@ -114,18 +127,27 @@ def attention(bench: Bench) -> str:
     model = bench.trunk().train()
     with model.using_kernel(watch):
         model(bench.content)
-    return "; ".join(dict.fromkeys(seen))
+    return "; ".join(dict.fromkeys(seen))  # layers may differ
+
+
+def step_time(subject: Subject, rounds: int) -> str:
+    """Describe the time of a training step at each length for which the encoding can be built."""
+    texts = [
+        f"{middle:.2f} ({low:.2f} to {high:.2f}) x none's at {length} tokens"
+        for length, (low, middle, high) in step_cost(subject, rounds)
+    ]
+    return ", ".join(texts) or f"not timed: it refuses {' and '.join(map(str, LENGTHS))} tokens"
 
 
 def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]]:
-    """Time of a trunk's forward and backward pass as a multiple of that with ``none``, taken in turns.
+    """Time a trunk's forward and backward pass as a multiple of that with ``none``.
 
     Args:
         subject: The encoding.
-        rounds: How often each is timed.
+        rounds: Number of steps of each model, timed in turns so that a slow moment of the machine slows both.
 
     Yields:
-        A number of tokens, and the quartiles of the ratios: where they lie far apart, the machine was busy.
+        A number of tokens and the quartiles of the ratios. Quartiles far apart mean that the machine was busy.
     """
     setting = next(setting for setting in SETTINGS if subject.serves(setting))
     for length in LENGTHS:
@@ -133,7 +155,7 @@ def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]
         spec = EncodingSpec(64, 4, 2, extent, setting.causal)
         try:
             ours = subject.build(spec)
-        except ValueError:  # its positions may be fewer
+        except ValueError:  # it may serve fewer positions
             continue
         both = [perturbed(Transformer(encoding)) for encoding in (ours, build_encoding("none", spec))]
         content = [noise(4, length, model.encoding.content_width) for model in both]
@@ -142,6 +164,7 @@ def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]
 
 
 def _seconds(model: Transformer, content: Tensor) -> float:
+    """Time one training step."""
     model.zero_grad()
     start = time.perf_counter()
     model.train()(content).square().mean().backward()

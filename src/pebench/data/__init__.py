@@ -1,7 +1,6 @@
 """LightningDataModules: data held as tensors, batched and augmented a whole batch at a time."""
 
 import os
-import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) ->
 
 
 def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
-    """The data of a run; see `datamodule`."""
-    cls = pkgutil.resolve_name(find_task(config.task).data)
+    """Return the data of a run; see `datamodule`."""
+    task = find_task(config.task)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
     folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
-    values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **options}
-    return cls(data_dir=Path(folder) if folder else None, **values)
+    values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
+    return task.data_class()(data_dir=Path(folder) if folder else None, **values)

@@ -106,7 +106,7 @@ class TensorDataModule(lightning.LightningDataModule):
     @property
     def file(self) -> Path:
         """Where the prepared tensors are kept."""
-        return prepared_file(self.source, self.title, self.settings, self.data_dir)
+        return prepared_file(self.source, self.title, self.settings, self.data_dir, type(self).__module__)
 
     def prepare_data(self) -> None:
         """Read the source and keep its tensors, unless that has been done."""

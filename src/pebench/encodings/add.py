@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, check_ratio
 from pebench.encodings.registry import register
 from pebench.encodings.sinusoid import check_width, sinusoid
 
@@ -16,7 +17,7 @@ class AddEncoding(PositionalEncoding):
     """Fixed sinusoid, added to the input; on grids one half of the channels per axis.
 
     Args:
-        spec: The model; ``d_model`` must be a multiple of 2P.
+        spec: Sizes of the model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless. 10000 in the paper.
         ratio: Root mean square of the sinusoid, in its channels, relative to the content's at initialisation.
         d_p: Channels that the sinusoid is added to, the last ones; a multiple of 2P. ``None`` takes all. It is then the
@@ -48,6 +49,10 @@ class AddEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
+    aliases = ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla")
+    mark = 0
+    paper = ()
+    paper_size = 0
 
     def __init__(
         self,
@@ -69,10 +74,11 @@ class AddEncoding(PositionalEncoding):
         self.gain = (1 + ratio**2 * self.d_p / spec.d_model) ** -0.5 if preserve_variance else 1.0
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The sinusoid at `positions`, times the gain, behind zeros: (L, D)."""
+        """Return the sinusoid at `positions`, times the gain, behind channels of zeros: (L, D)."""
         waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain)
-        return functional.pad(waves, (self.spec.d_model - self.d_p, 0))
+        return functional.pad(waves, (self.spec.d_model - self.d_p, 0))  # (L, d_p) to (L, D)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus position, times the gain."""
+        """Return content plus position, times the gain."""
+        # the state has the gain already, so that one operation does both
         return torch.add(state.to(x.dtype), x, alpha=self.gain)

@@ -1,4 +1,4 @@
-"""Add-every-layer: the sinusoid, summed onto the residual stream before every block."""
+"""Add-every-layer: a sinusoid, added to the residual stream before every block."""
 
 from torch import Tensor
 
@@ -11,11 +11,11 @@ from pebench.encodings.table import TableEncoding
 class AddEveryLayerEncoding(TableEncoding):
     """Fixed sinusoid, added to what every block is given, the first one included.
 
-    The control of encodings that act in every layer, such as ``rope``: as often, but with a sum. The sums add up: block
-    i is given i times the sinusoid, unless blocks learn to take it out again.
+    The control of encodings that act in every layer, such as ``rope``: as often, but by addition. The sums add up:
+    block i is given i times the sinusoid, unless blocks learn to remove it again.
 
     Args:
-        spec: The model; ``d_model`` must be a multiple of 2P.
+        spec: Sizes of the model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of what is added each time, relative to the content's at initialisation; 1/N tells the
             last of N blocks as loudly as ``add`` does.
@@ -30,8 +30,8 @@ class AddEveryLayerEncoding(TableEncoding):
         Dehghani et al. 2019 (Universal Transformers), section 2.1, https://arxiv.org/abs/1807.03819.
 
     Differs from the paper:
-        1. Layers have weights of their own, and no sinusoid tells them apart; there one block is repeated, and a
-           second sinusoid counts the repetitions.
+        1. Layers have weights of their own, and no sinusoid that distinguishes them; there one block is repeated, and
+           a second sinusoid counts the repetitions.
         2. There a norm follows every step; the residual stream here has none between blocks, so that sums add up.
 
     Example:
@@ -44,11 +44,14 @@ class AddEveryLayerEncoding(TableEncoding):
     """
 
     cite = ("dehghani2019universal",)
+    mark = 46
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
-        self.tell("sinusoid", spec.d_model, base, ratio, "d_model")
+        self.make_table("sinusoid", spec.d_model, base, ratio, "d_model")
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
-        """The stream plus position."""
+        """Return the residual stream plus position."""
         return x + state.to(x.dtype)

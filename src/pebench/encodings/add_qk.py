@@ -6,8 +6,8 @@ from pebench.encodings.concat_qk import ConcatQkEncoding
 from pebench.encodings.registry import register
 
 
-def together(content: Tensor, position: Tensor) -> Tensor:
-    """(B, H, L, K) plus (H, L, K), over the square root of 2."""
+def summed(content: Tensor, position: Tensor) -> Tensor:
+    """Return content (B, H, L, K) plus position (H, L, K), divided by sqrt(2)."""
     return (content + position.to(content.dtype)) * 2**-0.5
 
 
@@ -16,14 +16,14 @@ class AddQkEncoding(ConcatQkEncoding):
     """Fixed sinusoid, projected and added to queries and keys of every layer: logits (q + U p)·(k + V p).
 
     The control of ``concat-qk``: the same vectors, matrices and layers, with the cross terms that a sum brings. The
-    residual stream and the values know nothing of position. Both sums are divided by sqrt(2), so that logits start
+    residual stream and the values have no position. Both sums are divided by sqrt(2), so that logits start
     at the scale of other models'.
 
     Args:
-        spec: The model.
-        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
+        spec: Sizes of the model.
+        d_p: Channels of a position's vector, a multiple of 2P for a sinusoid; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
-        table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+        table: ``sinusoid``, or ``learned``: a trained vector per position, and none outside the extent.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
@@ -37,7 +37,7 @@ class AddQkEncoding(ConcatQkEncoding):
         https://arxiv.org/abs/2012.15832.
 
     Differs from the paper:
-        1. Positions have matrices of their own; in both they pass those of the content.
+        1. Positions have projections of their own; in both papers they share the content's.
         2. The sums are divided by sqrt(2).
 
     Example:
@@ -54,5 +54,8 @@ class AddQkEncoding(ConcatQkEncoding):
     """
 
     cite = ("carion2020detr", "press2021shortformer")
+    mark = 47
     size = "2 * num_layers * d_model * d_model"
-    joined = staticmethod(together)
+    joined = staticmethod(summed)
+    paper = ()
+    paper_size = 4096  # 2 layers x 2 matrices of 32 x 32

@@ -13,22 +13,22 @@ from pebench.encodings.registry import register
 class AlibiEncoding(PositionalEncoding):
     """Linear bias on attention (ALiBi): minus slope times distance, symmetric when not causal.
 
-    The distance is that of the positions in the plane for two axes (Euclidean), hence |i - j| for one.
+    The distance is Euclidean in the plane for two axes, hence |i - j| for one.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
 
     Shape:
         bias: (H, L, L), the same in every layer.
 
     Source:
-        Press et al. 2021, section 3, https://arxiv.org/abs/2108.12409, with the authors' slopes for head
-        counts that are no power of two; Euclidean distance on grids as in CROMA, Fuller et al. 2023,
+        Press et al. 2021, section 3, https://arxiv.org/abs/2108.12409, with the authors' slopes for numbers
+        of heads that are not powers of two; Euclidean distance on grids as in CROMA, Fuller et al. 2023,
         https://arxiv.org/abs/2311.00566.
 
     Differs from the paper:
         1. The paper is causal. Without a causal mask the bias is symmetric, so that such a model cannot
-           tell a text from its mirror image.
+           distinguish a text from its mirror image.
 
     Example:
         >>> from pebench.encodings import EncodingSpec
@@ -39,24 +39,27 @@ class AlibiEncoding(PositionalEncoding):
     """
 
     cite = ("press2022train", "fuller2023croma")
+    mark = 6
     relative = True
     isotropic = True
     mirror_blind = True
+    paper = ("relative", "isotropic", "mirror_blind")
+    paper_size = 0
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The bias between all pairs of `positions`: (H, L, L)."""
+        """Return the bias between all pairs of `positions`: (H, L, L)."""
         offsets = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
-        distance = torch.linalg.vector_norm(offsets, dim=-1)
+        distance = torch.linalg.vector_norm(offsets, dim=-1)  # (L, L)
         rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device)
-        return -rates[:, None, None] * distance
+        return -rates[:, None, None] * distance  # (H, 1, 1) times (L, L) to (H, L, L)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The same penalty in every layer."""
+        """Return the same penalty in every layer."""
         return state
 
 
 def slopes(num_heads: int) -> list[float]:
-    """The authors' slopes: 2^(-8i/H) for a power of two, else filled up from the next power's odd ones.
+    """Return the authors' slopes: 2^(-8i/H) for a power of two, else filled up from the next power's odd ones.
 
     Example:
         >>> slopes(2), slopes(3)

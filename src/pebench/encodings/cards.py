@@ -1,46 +1,49 @@
-"""Cards: what an encoding declares of itself, read from source files without importing them (or torch)."""
+"""Cards: what an encoding declares, read from source files without importing them, or from classes.
+
+Source and class are two front ends, `read_card` and `card_of`: either collects a `Declaration`, and one set of rules
+turns that into an `EncodingCard`.
+"""
 
 import ast
-import functools
-import importlib.machinery
-import importlib.util
-import math
 import re
-import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from pebench.encodings.sources import ROOT, UnreadableError, assigned_values, class_family, literal, methods
 from pebench.errors import UserError
 
-DECLARED = (
+INHERITED = (
     "axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "size", "cite",
 )  # fmt: skip
-"""Attributes of `pebench.PositionalEncoding` that a card holds, as literals in the body of the class."""
+"""Attributes of `pebench.PositionalEncoding` that a card holds and subclasses inherit, literals in a class's body."""
+
+OWN: Mapping[str, Any] = {"aliases": (), "mark": None, "paper": None, "paper_size": None}
+"""Attributes that a card holds and subclasses do not inherit, with their values where a class declares none."""
 
 HOOKS = {"embed": "input", "residual": "residual stream", "query_key": "queries, keys", "bias": "logits"}
-"""The hooks that a card names if the class overrides them, with what each of them tells."""
+"""Hooks that a card names where a class overrides them, and the part of the model that each changes."""
 
 OPTION_TYPES = {"bool": bool, "int": int, "float": float, "str": str}
-"""What an option may be; None besides, where that is its default."""
+"""Types that an option may have; None is allowed besides where it is the default."""
 
-ROOT = ("pebench.encodings.base", "PositionalEncoding")
+REQUIRED = object()
+"""Stands for the default of an option that has none."""
 
 
 @dataclass(frozen=True)
 class EncodingCard:
-    """What can be said of an encoding without running it.
+    """All that is known of an encoding without running it.
 
     Args:
         name: The name after ``--pe``.
         summary: First line of the class's docstring.
-        module: Where it is defined.
-        options: Keyword options of its constructor with their defaults.
-        meanings: What they are, as the class's docstring says under ``Args:``; not all need be there.
-        types: Their types; ``None`` is allowed where it is the default.
-        declared: The attributes of `DECLARED`, by name; `pebench.PositionalEncoding` documents them.
-        hooks: Those of `HOOKS` that it overrides.
+        module: Dotted name of the module that defines the class.
+        options: Keyword options of the constructor with their defaults.
+        meanings: Descriptions of options, from ``Args:`` in the class's docstring; not all need be there.
+        types: Types of the options; None is allowed where it is the default.
+        declared: Attributes named in `INHERITED` and `OWN`; `pebench.PositionalEncoding` documents them.
+        hooks: Hooks named in `HOOKS` that the class overrides.
     """
 
     name: str
@@ -52,120 +55,152 @@ class EncodingCard:
     declared: Mapping[str, Any]
     hooks: tuple[str, ...]
 
-    def told(self, options: Container[str]) -> str:
-        """What some of its options are, in Markdown.
+    def describe_options(self, options: Container[str]) -> str:
+        """Return the descriptions of some options as a line of Markdown.
 
         Args:
-            options: Their names; they come in the order of the constructor.
+            options: Names of options; the line has them in the order of the constructor.
         """
-        said = (f"`{option}`: {self.meanings[option]}" for option in self.options if option in options)
-        return " ".join(said).replace("``", "`")
+        described = (f"`{option}`: {self.meanings[option]}" for option in self.options if option in options)
+        return " ".join(described).replace("``", "`")
 
 
-class UnreadableError(Exception):
-    """A class says something that only importing it can tell."""
+@dataclass(frozen=True)
+class Declaration:
+    """Declarations of a class, before they are checked.
+
+    Args:
+        docstring: The class's docstring, without indentation.
+        positional: Positional arguments of the constructor behind ``self`` and ``spec``.
+        options: Keyword options: name to default, `REQUIRED` where there is none.
+        annotations: The options' annotations as text, where they have one.
+        declared: Attributes named in `INHERITED` and `OWN`.
+        hooks: Hooks named in `HOOKS` that the class overrides.
+    """
+
+    docstring: str
+    positional: list[str]
+    options: dict[str, Any]
+    annotations: dict[str, str]
+    declared: dict[str, Any]
+    hooks: tuple[str, ...]
 
 
 def read_card(name: str, module: str, cls: str) -> EncodingCard:
-    """The card of a class, from its source and those of the classes it inherits from.
+    """Return the card of a class from its source and the sources of the classes that it inherits from.
 
     Args:
-        name: Of the encoding.
-        module: That the class is defined in, or imported into.
-        cls: Name of the class.
+        name: The encoding's name.
+        module: Dotted name of the module that defines the class, or imports it.
+        cls: The class's name.
 
     Raises:
-        UnreadableError: If it takes an import.
+        UnreadableError: If the source is not enough and the module must be imported.
+        UserError: If an option cannot be given on a command line.
     """
-    family = _unique(_family(module, cls))
-    bodies = [_assigned(node) for node in family]
-    methods = [{item.name: item for item in node.body if isinstance(item, ast.FunctionDef)} for node in family]
-    declared = {}
-    for attribute in DECLARED:
-        value = next((body[attribute] for body in bodies if attribute in body), None)
-        declared[attribute] = _literal(value)
-    init = next(body["__init__"] for body in methods if "__init__" in body)
-    _check_positional(name, [argument.arg for argument in (*init.args.posonlyargs, *init.args.args)][2:])
-    pairs = list(zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True))
-    if any(default is None for _, default in pairs):
-        raise UnreadableError
-    options = {argument.arg: _literal(default) for argument, default in pairs}
-    texts = {argument.arg: ast.unparse(argument.annotation) for argument, _ in pairs if argument.annotation}
-    summary = next((text for node in family[:1] if (text := ast.get_docstring(node))), "")
-    hooks = tuple(hook for hook in HOOKS if any(hook in body for body in methods[:-1]))
-    types = _types(name, options, texts)
-    return EncodingCard(name, _first_line(summary), module, options, _meanings(summary), types, declared, hooks)
+    return _make_card(name, module, _declaration_in_source(module, cls))
 
 
 def card_of(name: str, cls: Any) -> EncodingCard:
-    """The card of a class that is there.
+    """Return the card of a class that has been imported.
 
     Args:
-        name: Of the encoding.
+        name: The encoding's name.
         cls: The class.
 
     Raises:
-        UserError: If it is no class of an encoding, or has options that a command line cannot give.
+        UserError: If it is not the class of an encoding, or an option cannot be given on a command line.
     """
-    import inspect
-
     root = next((base for base in getattr(cls, "__mro__", ()) if (base.__module__, base.__name__) == ROOT), None)
     if root is None:
         raise UserError(
             f"encoding {name!r} is {cls!r}, expected a class that inherits from pebench.PositionalEncoding."
         )
+    return _make_card(name, cls.__module__, _declaration_of_class(cls, root))
+
+
+def _declaration_in_source(module: str, cls: str) -> Declaration:
+    family = class_family(module, cls)
+    bodies = [assigned_values(node) for node in family]
+    declared = {}
+    for attribute in INHERITED:
+        value = next((body[attribute] for body in bodies if attribute in body), None)
+        declared[attribute] = literal(value)
+    for attribute, default in OWN.items():
+        declared[attribute] = literal(bodies[0][attribute]) if attribute in bodies[0] else default
+    defined = [methods(node) for node in family]
+    init = next(body["__init__"] for body in defined if "__init__" in body).args
+    options = {}
+    for argument, default_value in zip(init.kwonlyargs, init.kw_defaults, strict=True):
+        options[argument.arg] = REQUIRED if default_value is None else literal(default_value)
+    return Declaration(
+        docstring=ast.get_docstring(family[0]) or "",
+        positional=[argument.arg for argument in (*init.posonlyargs, *init.args)][2:],
+        options=options,
+        annotations={arg.arg: ast.unparse(arg.annotation) for arg in init.kwonlyargs if arg.annotation},
+        declared=declared,
+        hooks=tuple(hook for hook in HOOKS if any(hook in body for body in defined[:-1])),  # the last is the root
+    )
+
+
+def _declaration_of_class(cls: Any, root: Any) -> Declaration:
+    import inspect  # 0.02 s that reading sources does without
+
     arguments = inspect.signature(cls.__init__).parameters.values()
-    positional = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
-    _check_positional(name, positional[2:])
     keyword = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
+    positional = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD)]
+    options, annotations = {}, {}
     for argument in keyword:
-        if argument.default is argument.empty:
-            raise UserError(f"option {argument.name!r} of encoding {name!r} needs a default.")
-    options = {argument.name: argument.default for argument in keyword}
-    annotated = (argument for argument in keyword if argument.annotation is not argument.empty)
-    texts = {argument.name: inspect.formatannotation(argument.annotation) for argument in annotated}
-    declared = {attribute: getattr(cls, attribute) for attribute in DECLARED}
-    hooks = tuple(hook for hook in HOOKS if getattr(cls, hook) is not getattr(root, hook))
-    types = _types(name, options, texts)
-    said = inspect.getdoc(cls) or ""
-    return EncodingCard(name, _first_line(said), cls.__module__, options, _meanings(said), types, declared, hooks)
+        options[argument.name] = REQUIRED if argument.default is argument.empty else argument.default
+        if argument.annotation is not argument.empty:
+            annotations[argument.name] = inspect.formatannotation(argument.annotation)
+    inherited = {attribute: getattr(cls, attribute) for attribute in INHERITED}
+    own = {attribute: vars(cls).get(attribute, default) for attribute, default in OWN.items()}
+    return Declaration(
+        docstring=inspect.getdoc(cls) or "",
+        positional=positional[2:],
+        options=options,
+        annotations=annotations,
+        declared=inherited | own,
+        hooks=tuple(hook for hook in HOOKS if getattr(cls, hook) is not getattr(root, hook)),
+    )
 
 
-def _check_positional(name: str, arguments: list[str]) -> None:
-    """Refuse arguments of a constructor, behind self and spec, that are no options."""
-    if arguments:
-        raise UserError(
-            f"option {arguments[0]!r} of encoding {name!r} must be keyword-only: __init__(self, spec, *, "
-            f"{arguments[0]}...)."
-        )
-
-
-def _types(name: str, options: Mapping[str, Any], annotations: Mapping[str, str]) -> dict[str, type]:
-    """Types of options, by their annotations, else by their defaults.
+def _make_card(name: str, module: str, found: Declaration) -> EncodingCard:
+    """Check a declaration and return its card.
 
     Raises:
-        UserError: Where that is none that can be given on a command line.
+        UserError: For an option that a command line cannot give.
     """
-    found = {}
-    for option, default in options.items():
-        named = re.findall(r"\b(float|int|str|bool)\b", annotations.get(option, ""))
-        kind = OPTION_TYPES[named[0]] if named else type(default)
-        fits = default is None or type(default) is kind or (kind is float and type(default) is int)
-        if kind not in OPTION_TYPES.values() or not fits:
-            raise UserError(
-                f"option {option!r} of encoding {name!r} must be a {', '.join(OPTION_TYPES)} or None by annotation and "
-                f"default, got {annotations.get(option, 'no annotation')} = {default!r}."
-            )
-        found[option] = kind
-    return found
+    for argument in found.positional:
+        raise UserError(
+            f"option {argument!r} of encoding {name!r} must be keyword-only: __init__(self, spec, *, {argument}...)."
+        )
+    types = {}
+    for option, default in found.options.items():
+        if default is REQUIRED:
+            raise UserError(f"option {option!r} of encoding {name!r} needs a default.")
+        types[option] = _option_type(name, option, default, found.annotations.get(option))
+    summary = next((line.strip().rstrip(".") for line in found.docstring.splitlines() if line.strip()), "")
+    meanings = _meanings(found.docstring)
+    return EncodingCard(name, summary, module, found.options, meanings, types, found.declared, found.hooks)
 
 
-def _first_line(docstring: str) -> str:
-    return next((line.strip().rstrip(".") for line in docstring.splitlines() if line.strip()), "")
+def _option_type(name: str, option: str, default: Any, annotation: str | None) -> type:
+    """Return the type of an option: the one that its annotation names, else its default's."""
+    named = re.findall(r"\b(float|int|str|bool)\b", annotation or "")
+    kind = OPTION_TYPES[named[0]] if named else type(default)
+    fits = default is None or type(default) is kind or (kind is float and type(default) is int)
+    if kind not in OPTION_TYPES.values() or not fits:
+        raise UserError(
+            f"option {option!r} of encoding {name!r} must be a {', '.join(OPTION_TYPES)} or None by annotation and "
+            f"default, got {annotation or 'no annotation'} = {default!r}."
+        )
+    return kind
 
 
 def _meanings(docstring: str) -> dict[str, str]:
-    r"""What a docstring says of arguments, by name.
+    r"""Return the descriptions of arguments in a docstring, by name.
 
     Example:
         >>> _meanings("A cat.\n\nArgs:\n    legs: How many;\n        four.\n    tail: Long.\n\nShape:\n    x: (B,)")
@@ -177,113 +212,4 @@ def _meanings(docstring: str) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in items}
 
 
-def _literal(node: ast.expr | None) -> Any:
-    try:
-        return ast.literal_eval(node)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise UnreadableError from error
-
-
-def _assigned(node: ast.ClassDef) -> dict[str, ast.expr | None]:
-    """What the body of a class assigns."""
-    found: dict[str, ast.expr | None] = {}
-    for item in node.body:
-        if isinstance(item, ast.Assign):
-            found |= {target.id: item.value for target in item.targets if isinstance(target, ast.Name)}
-        elif isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and item.value:
-            found[item.target.id] = item.value
-    return found
-
-
-def _unique(nodes: Iterator[ast.ClassDef]) -> list[ast.ClassDef]:
-    """Each once, where it comes last: as Python resolves attributes, but for odd families."""
-    return list(dict.fromkeys(reversed(list(nodes))))[::-1]
-
-
-def _family(module: str, cls: str, before: float = math.inf) -> Iterator[ast.ClassDef]:
-    """The definition of a class and of those it inherits from, down to `ROOT`.
-
-    Raises:
-        UnreadableError: If one of them is not to be seen without importing.
-    """
-    where, node = _definition(module, cls, before)
-    yield node
-    if (where, cls) == ROOT:
-        return
-    if not node.bases:
-        raise UnreadableError  # no encoding, or a part of one
-    for base in node.bases:
-        name = ast.unparse(base)
-        if name.split(".")[0] == "pebench" or name == ROOT[1]:
-            if name.rpartition(".")[2] != ROOT[1]:
-                raise UnreadableError
-            yield from _family(*ROOT)
-        elif isinstance(base, ast.Name):
-            yield from _family(where, name, node.lineno)
-        else:
-            raise UnreadableError
-
-
-def _definition(module: str, cls: str, before: float = math.inf) -> tuple[str, ast.ClassDef]:
-    """Where a class is defined that a module defines or imports from another, and its definition.
-
-    Args:
-        module: Its dotted name.
-        cls: What the class is called there, by the last to give that name.
-        before: A line of the module; what comes later does not count.
-    """
-    path = find_source(module)
-    if path is None:
-        raise UnreadableError
-    for node in reversed([node for node in parsed(path) if node.lineno < before]):
-        if isinstance(node, ast.ClassDef) and node.name == cls:
-            return module, node
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                if cls == (alias.asname or alias.name):
-                    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-                    relative = "." * node.level + (node.module or "")
-                    return _definition(_resolve(relative, package), alias.name)
-    raise UnreadableError
-
-
-def _resolve(module: str, package: str) -> str:
-    try:
-        return importlib.util.resolve_name(module, package)
-    except ImportError as error:
-        raise UnreadableError from error
-
-
-@functools.cache
-def parsed(path: Path) -> list[ast.stmt]:
-    """The statements of a source file."""
-    try:
-        return ast.parse(path.read_text(encoding="utf-8")).body
-    except (OSError, ValueError, SyntaxError) as error:  # importing it will say what is wrong
-        raise UnreadableError from error
-
-
-def find_source(module: str) -> Path | None:
-    """The source file of a module, found without importing anything; None if there is none.
-
-    Args:
-        module: Its dotted name.
-    """
-    if module == "pebench" or module.startswith("pebench."):  # wherever that is: we are it
-        place = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
-        return place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
-    origin = getattr(sys.modules.get(module), "__file__", None) or _origin(module)
-    return Path(origin) if origin and origin.endswith(".py") else None
-
-
-def _origin(module: str) -> str | None:
-    top, *rest = module.split(".")
-    try:
-        spec = importlib.util.find_spec(top)
-        for number in range(len(rest)):  # find_spec would import the packages on the way
-            inside = spec and spec.submodule_search_locations
-            name = ".".join([top, *rest[: number + 1]])
-            spec = importlib.machinery.PathFinder.find_spec(name, inside) if inside else None
-    except (ImportError, ValueError, AttributeError):
-        return None
-    return spec.origin if spec else None
+__all__ = ["HOOKS", "EncodingCard", "UnreadableError", "card_of", "read_card"]

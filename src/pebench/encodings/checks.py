@@ -1,4 +1,4 @@
-"""Whose fault it is: an encoding that raises, or returns from a hook what it must not, by name."""
+"""Failures of encodings: hooks that raise, or return something that they must not, are reported with their encoding."""
 
 import inspect
 import traceback
@@ -15,18 +15,18 @@ INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
     "place", "prepare", "forward", "embed", "residual", "query_key", "bias",
 )  # fmt: skip
-"""Methods of an encoding that others call."""
+"""Methods of an encoding that the model calls."""
 
 
 class Checked:
-    """An encoding whose hooks are checked, once; it stands in for the encoding in a forward pass.
+    """Stands in for an encoding in one forward pass and checks what its hooks return.
 
     Args:
-        encoding: To be checked.
+        encoding: The encoding to check.
 
     Raises:
-        EncodingError: By every hook that returns something of another kind, shape or type than it must, or NaN where
-            it was given none.
+        EncodingError: From a hook whose result has another kind, shape or type than it must have, or has NaN though
+            the hook was given none.
     """
 
     def __init__(self, encoding: PositionalEncoding) -> None:
@@ -47,59 +47,59 @@ class Checked:
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """`PositionalEncoding.embed`."""
         clean = self._clean(x)
-        told = self.encoding.embed(x, state)
-        self._check("embed", told, (*x.shape[:2], self.encoding.model_width), clean, x)
-        return told
+        found = self.encoding.embed(x, state)
+        self._check("embed", found, (*x.shape[:2], self.encoding.model_width), clean, x)
+        return found
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
         """`PositionalEncoding.residual`."""
         clean = self._clean(x)
-        told = self.encoding.residual(x, valid, state, layer)
-        self._check("residual", told, tuple(x.shape), clean, x)
-        return told
+        found = self.encoding.residual(x, valid, state, layer)
+        self._check("residual", found, tuple(x.shape), clean, x)
+        return found
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """`PositionalEncoding.query_key`."""
         clean = self._clean(q, k, x)
-        told = self.encoding.query_key(q, k, x, state, layer)
-        if not isinstance(told, tuple) or len(told) != 2:
-            self._refuse("query_key", _kind(told), "two tensors, queries and keys")
-        wide = told[0].shape[-1] if isinstance(told[0], Tensor) and told[0].ndim else q.shape[-1]
-        for tensor in told:
+        found = self.encoding.query_key(q, k, x, state, layer)
+        if not isinstance(found, tuple) or len(found) != 2:
+            self._refuse("query_key", _kind(found), "two tensors, queries and keys")
+        wide = found[0].shape[-1] if isinstance(found[0], Tensor) and found[0].ndim else q.shape[-1]
+        for tensor in found:
             self._check("query_key", tensor, (*q.shape[:3], wide), clean, q)
-        return told
+        return found
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """`PositionalEncoding.bias`."""
         clean = self._clean(q, k, x)
-        told = self.encoding.bias(q, k, x, state, layer)
-        if told is not None:
-            self._check("bias", told, (*q.shape[:3], k.shape[2]), clean, broadcast=True)
-        return told
+        found = self.encoding.bias(q, k, x, state, layer)
+        if found is not None:
+            self._check("bias", found, (*q.shape[:3], k.shape[2]), clean, broadcast=True)
+        return found
 
     def _clean(self, *given: Tensor) -> bool:
-        """Whether a hook is given no NaN; asked before it is called, as it may write into what it is given."""
+        """Return True if a hook is given no NaN; to be called before the hook, which may write into its arguments."""
         return not any(_has_nan(tensor) for tensor in (self.positions, *given))
 
     def _check(
         self,
         hook: str,
-        told: Any,
+        found: Any,
         shape: tuple[int, ...],
         clean: bool,
         given: Tensor | None = None,
         broadcast: bool = False,
     ) -> None:
         expected = f"one {'that broadcasts to' if broadcast else 'of'} shape {shape}"
-        if not isinstance(told, Tensor):
-            self._refuse(hook, _kind(told), f"a tensor, {expected}")
-        fits = _broadcasts(tuple(told.shape), shape) if broadcast else tuple(told.shape) == shape
-        if not fits or not told.is_floating_point():
-            self._refuse(hook, _kind(told), expected + " of floating-point numbers" * fits)
-        if given is not None and told.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
+        if not isinstance(found, Tensor):
+            self._refuse(hook, _kind(found), f"a tensor, {expected}")
+        fits = _broadcasts(tuple(found.shape), shape) if broadcast else tuple(found.shape) == shape
+        if not fits or not found.is_floating_point():
+            self._refuse(hook, _kind(found), expected + " of floating-point numbers" * fits)
+        if given is not None and found.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
             name = "q" if hook == "query_key" else "x"
-            self._refuse(hook, _type(told), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
-        if clean and _has_nan(told):
+            self._refuse(hook, _type(found), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
+        if clean and _has_nan(found):
             self._refuse(hook, "NaN", "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:
@@ -110,10 +110,10 @@ class Checked:
         )
 
 
-def _kind(told: Any) -> str:
-    if isinstance(told, Tensor):
-        return f"a tensor of shape {tuple(told.shape)} and {_type(told)}"
-    return f"{type(told).__name__}" if told is not None else "nothing"
+def _kind(found: Any) -> str:
+    if isinstance(found, Tensor):
+        return f"a tensor of shape {tuple(found.shape)} and {_type(found)}"
+    return f"{type(found).__name__}" if found is not None else "nothing"
 
 
 def _type(tensor: Tensor) -> str:
@@ -121,7 +121,7 @@ def _type(tensor: Tensor) -> str:
 
 
 def _has_nan(tensor: Tensor | None) -> bool:
-    """Whether there is NaN in a tensor; without one of its size in memory, unlike ``isnan().any()``."""
+    """Return True if a tensor has a NaN, without a mask of its size in memory, as ``isnan().any()`` makes."""
     return tensor is not None and tensor.numel() > 0 and bool(tensor.detach().amin().isnan())
 
 
@@ -131,22 +131,24 @@ def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def blame(error: BaseException) -> str:
-    """An exception in one line, with the encoding that raised it, if one did: its name, file, line and method."""
-    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    """Return an exception in one line; raised by an encoding, with the encoding's name, file, line and method."""
     if isinstance(error, EncodingError):
         return str(error)
+    reason = f"{type(error).__name__}: {error}".splitlines()[0]
     frames = list(traceback.walk_tb(error.__traceback__))
-    guilty = [number for number, (frame, _) in enumerate(frames) if _encoding_in(frame)]
-    if not guilty:
-        return what
-    frame = frames[guilty[-1]][0]
+    calls = [number for number, (frame, _) in enumerate(frames) if _encoding_in(frame)]
+    if not calls:
+        return reason
+    innermost = calls[-1]  # of encodings within others, the one that raised
+    frame = frames[innermost][0]
     file, method = frame.f_code.co_filename, frame.f_code.co_name
-    line = next(line for inner, line in reversed(frames[guilty[-1] :]) if inner.f_code.co_filename == file)
-    return f"encoding {name_of(_encoding_in(frame))!r} ({Path(file).name}:{line}): {method} raised {what}"  # type: ignore[arg-type]
+    # the last line in the encoding's own file, which may have called a library
+    line = next(line for inner, line in reversed(frames[innermost:]) if inner.f_code.co_filename == file)
+    return f"encoding {name_of(_encoding_in(frame))!r} ({Path(file).name}:{line}): {method} raised {reason}"
 
 
 def _encoding_in(frame: FrameType) -> PositionalEncoding | None:
-    """The encoding of whose interface a frame is a call, if it is one."""
+    """Return the encoding of which a frame calls a method of the interface, if it does."""
     code = frame.f_code
     if code.co_name not in INTERFACE or not code.co_argcount:
         return None

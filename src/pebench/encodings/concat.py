@@ -1,4 +1,4 @@
-"""Concat: position in channels of its own, the split that keeps the trunk's width."""
+"""Concat: position in channels of its own, which the content gives up, so that the trunk keeps its width."""
 
 import torch
 from torch import Tensor
@@ -14,11 +14,11 @@ class ConcatEncoding(TableEncoding):
     """Fixed sinusoid in the last d_p channels, content in the first D - d_p.
 
     The model behind the input is unchanged: only the content's embedding is narrower. This is the
-    plain reading of "concatenate instead of add"; it is not concatenation followed by a projection,
+    plain reading of "concatenate instead of add"; it is neither concatenation followed by a projection
     nor a wider trunk.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         d_p: Channels for position, a multiple of 2P; ``None`` takes a quarter of ``d_model``.
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the position's channels relative to the content's at initialisation.
@@ -36,7 +36,7 @@ class ConcatEncoding(TableEncoding):
         with a projection is compared to addition by Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807.
 
     Differs from the paper:
-        None that we could read defines the split; a quarter of the width is our default, not a finding.
+        No paper that we could read defines the split; a quarter of the width is our default, not a finding.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -48,6 +48,10 @@ class ConcatEncoding(TableEncoding):
     """
 
     cite = ("vaswani2017attention",)
+    aliases = ("concatenate", "concatenated", "concatenation")
+    mark = 1
+    paper = ()
+    paper_size = 0
 
     def __init__(
         self,
@@ -60,15 +64,16 @@ class ConcatEncoding(TableEncoding):
     ) -> None:
         super().__init__(spec)
         self.d_p = quarter(spec.d_model, 2 * spec.num_axes) if d_p is None else d_p
-        if self.d_p >= spec.d_model:  # before the table, whose pace is the content's width
+        if self.d_p >= spec.d_model:  # checked before the table, whose pace is the content's width
             raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")
-        self.tell(table, self.d_p, base, ratio)
+        self.make_table(table, self.d_p, base, ratio)
 
     @property
     def content_width(self) -> int:
-        """What is left for content: D - d_p."""
+        """Width left for content: D - d_p."""
         return self.spec.d_model - self.d_p
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content and position side by side."""
-        return torch.cat((x, state.to(x.dtype).expand(x.shape[0], -1, -1)), dim=-1)
+        """Return content and position side by side."""
+        position = state.to(x.dtype).expand(x.shape[0], -1, -1)  # (L, d_p) to (B, L, d_p)
+        return torch.cat((x, position), dim=-1)

@@ -10,8 +10,11 @@ from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
 
 
-def beside(content: Tensor, position: Tensor) -> Tensor:
-    """(B, H, L, K) and (H, L, K') to (B, H, L, K + K'), both over the fourth root of 2: the logit's half of sqrt(2)."""
+def concatenated(content: Tensor, position: Tensor) -> Tensor:
+    """Return content (B, H, L, K) and position (H, L, K') side by side, (B, H, L, K + K'), divided by 2^(1/4).
+
+    Queries and keys are each divided by it, and so logits by sqrt(2).
+    """
     position = position.to(content.dtype).expand(len(content), -1, -1, -1)
     return torch.cat((content, position), dim=-1) * 2**-0.25
 
@@ -20,14 +23,13 @@ def beside(content: Tensor, position: Tensor) -> Tensor:
 class ConcatQkEncoding(TableEncoding):
     """Fixed sinusoid, projected to channels of its own in queries and keys: logits q·k + (U p)·(V p).
 
-    Content meets content and position meets position, each layer with its own U and V; there are no
-    cross terms, and the residual stream and the values know nothing of position. Both parts are
-    divided by sqrt(2), so that logits start with the root mean square of other models', what they have
-    in common at all positions included.
+    Content is compared with content and position with position, each layer with its own U and V; there are no
+    cross terms, and the residual stream and the values have no position. Both parts are divided by sqrt(2), so that
+    logits start with the root mean square of other models', the part that all positions share included.
 
     Args:
-        spec: The model.
-        d_p: Channels of a vector, of a sinusoid a multiple of 2P; ``None`` takes ``d_model``.
+        spec: Sizes of the model.
+        d_p: Channels of a position's vector, a multiple of 2P for a sinusoid; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
 
@@ -53,30 +55,33 @@ class ConcatQkEncoding(TableEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("ke2021rethinking",)
+    mark = 9
     size = "2 * num_layers * d_model * d_model"
-    joined = staticmethod(beside)
+    joined = staticmethod(concatenated)
+    paper = ()
+    paper_size = 4096  # 2 layers x 2 matrices of 32 x 32
 
     def __init__(
         self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, table: str = "sinusoid"
     ) -> None:
         super().__init__(spec)
         self.d_p = spec.d_model if d_p is None else d_p
-        self.tell(table, self.d_p, base)
+        self.make_table(table, self.d_p, base)
         self.queries = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.keys = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the projections from N(0, 1/d_p): they keep the vectors' scale."""
+        """Draw the projections from N(0, 1/d_p), which keeps the vectors' scale."""
         nn.init.normal_(self.queries, std=self.d_p**-0.5)
         nn.init.normal_(self.keys, std=self.d_p**-0.5)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Tell both of position."""
+        """Append the projected positions to queries and keys."""
         own_q, own_k = (self._project(state, table[layer]) for table in (self.queries, self.keys))
         return self.joined(q, own_q), self.joined(k, own_k)
 
     def _project(self, state: Tensor, weight: Tensor) -> Tensor:
-        """(L, d_p) to (H, L, K)."""
-        projected = nn.functional.linear(state.to(weight.dtype), weight)
-        return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
+        """Project the positions' vectors (L, d_p) to (H, L, K)."""
+        projected = nn.functional.linear(state.to(weight.dtype), weight)  # (L, D)
+        return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (L, H, K) to (H, L, K)

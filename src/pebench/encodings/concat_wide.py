@@ -1,4 +1,4 @@
-"""Concat-wide: position in channels on top of the content's, in a model that is wider by them."""
+"""Concat-wide: position in additional channels, in a model that is wider by them."""
 
 import math
 
@@ -13,10 +13,10 @@ class ConcatWideEncoding(ConcatEncoding):
     """Fixed sinusoid of d_p channels next to content of D channels: the residual stream has D + d_p.
 
     Heads, norms and projections grow with the stream; the feed-forward layer's hidden width stays. The
-    model is a larger one, so compare it under the regime ``parameters`` or ``FLOPs``.
+    model is larger, so compare it under the regime ``parameters`` or ``FLOPs``.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         d_p: Channels for position, a multiple of 2P and of the number of heads; ``None`` takes a quarter of
             ``d_model``, rounded to such a multiple.
         base: Base of the wavelengths, dimensionless.
@@ -31,7 +31,7 @@ class ConcatWideEncoding(ConcatEncoding):
             ``ratio`` is negative, or there is no such ``table``.
 
     Source:
-        As for ``concat``; the plain form of tools such as torch-position-embedding's "concat" mode.
+        As for ``concat``; the plain form in tools such as torch-position-embedding's "concat" mode.
 
     Example:
         >>> import torch
@@ -44,6 +44,9 @@ class ConcatWideEncoding(ConcatEncoding):
     """
 
     cite = ("vaswani2017attention",)
+    mark = 10
+    paper = ()
+    paper_size = 0
 
     def __init__(
         self,
@@ -54,10 +57,10 @@ class ConcatWideEncoding(ConcatEncoding):
         ratio: float = 1.0,
         table: str = "sinusoid",
     ) -> None:
-        super(ConcatEncoding, self).__init__(spec)
+        super(ConcatEncoding, self).__init__(spec)  # not concat's, which makes a table within the width
         step = math.lcm(2 * spec.num_axes, spec.num_heads)
         self.d_p = quarter(spec.d_model, step) if d_p is None else d_p
-        self.tell(table, self.d_p, base, ratio)
+        self.make_table(table, self.d_p, base, ratio)
         if self.d_p % spec.num_heads:
             raise ValueError(
                 f"d_p of encoding 'concat-wide' must be a multiple of the {spec.num_heads} heads, got {self.d_p}"
@@ -65,10 +68,10 @@ class ConcatWideEncoding(ConcatEncoding):
 
     @property
     def content_width(self) -> int:
-        """Content has the whole width D."""
+        """Width of content: all of D."""
         return self.spec.d_model
 
     @property
     def model_width(self) -> int:
-        """Content and position: D + d_p."""
+        """Width of content and position: D + d_p."""
         return self.spec.d_model + self.d_p

@@ -1,4 +1,4 @@
-"""CoPE: a token's position is how many of the tokens since then the query finds worth counting."""
+"""CoPE: a key's position is the number of tokens since then that the query counts, by their content."""
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,12 @@ from pebench.encodings.registry import register
 class CopeEncoding(PositionalEncoding):
     """Contextual position (CoPE): key j is at the sum of sigmoid(q_i·k_l / sqrt(K)) over l from j to i.
 
-    The logit grows by q_i·e(p), e trained vectors between which fractional p interpolate. Tokens are
-    counted in the order of the sequence; positions are never asked for.
+    The logit grows by q_i·e(p), with trained vectors e, interpolated at fractional p. Tokens are
+    counted in the order of the sequence; positions are not used.
 
     Args:
-        spec: The model, causal; each layer has a table (most, K) that its heads share.
-        most: Positions that have a vector; what is further away shares the last.
+        spec: Sizes of the model, causal; each layer has a table (most, K) that its heads share.
+        most: Number of positions with a vector of their own; all that are further away share the last one.
 
     Shape:
         bias: (B, H, L, L).
@@ -29,7 +29,7 @@ class CopeEncoding(PositionalEncoding):
         https://arxiv.org/abs/2405.18719.
 
     Differs from the paper:
-        1. The gates are of the scaled logits, and q·e is not scaled, as in the paper's listing and not its text.
+        1. The gates are computed from scaled logits, and q·e is not scaled, as in the paper's listing, not its text.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -41,11 +41,14 @@ class CopeEncoding(PositionalEncoding):
     """
 
     cite = ("golovneva2024contextual",)
+    mark = 11
     axes = (1,)
     causal_only = True
     contextual = True
     relative = True
     size = "num_layers * 64 * head_dim"
+    paper = ("contextual", "relative", "causal_only", "text")
+    paper_size = 1024  # 2 layers x 64 vectors of 8
 
     def __init__(self, spec: EncodingSpec, *, most: int = 64) -> None:
         super().__init__(spec)
@@ -56,14 +59,15 @@ class CopeEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Nothing is told at first."""
+        """Set the table to zero: there is no position at first."""
         nn.init.zeros_(self.table)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
-        """q·e of every pair's count."""
-        gates = (q @ k.mT * self.spec.head_dim**-0.5).float().sigmoid().tril()
+        """Return q·e at every pair's count."""
+        gates = (q @ k.mT * self.spec.head_dim**-0.5).float().sigmoid().tril()  # (B, H, L, L)
+        # summed from the query backwards, hence the two flips
         counts = gates.flip(-1).cumsum(dim=-1).flip(-1).clamp(max=self.most - 1)
         below = counts.floor()
-        by_position = (q @ self.table[layer].to(q.dtype).T).float()
+        by_position = (q @ self.table[layer].to(q.dtype).T).float()  # (B, H, L, most)
         low, high = by_position.gather(-1, below.long()), by_position.gather(-1, counts.ceil().long())
         return low + (high - low) * (counts - below)

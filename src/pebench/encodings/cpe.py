@@ -1,4 +1,4 @@
-"""CPE: a depth-wise convolution over neighbours, beside the residual stream after the first block."""
+"""CPE: a depth-wise convolution over neighbours, added to the residual stream after the first block."""
 
 import itertools
 
@@ -14,11 +14,11 @@ class CpeEncoding(PositionalEncoding):
     """Conditional encoding (CPE): x plus a 3 or 3x3 depth-wise convolution of x, before the second block.
 
     Neighbours are the tokens at positions one away, wherever they are in the sequence; where there is
-    none, the convolution sees zeros, by which it knows the border. Padding counts as none, and in a causal
-    model so does what comes later.
+    none, the convolution has zeros, which mark the border. Padding counts as no neighbour, and in a causal
+    model later tokens do as well.
 
     Args:
-        spec: The model; a model of one block has it before that one.
+        spec: Sizes of the model; in a model of one block the convolution is before that block.
 
     Shape:
         residual: (B, L, D) to (B, L, D).
@@ -28,7 +28,7 @@ class CpeEncoding(PositionalEncoding):
         https://arxiv.org/abs/2102.10882: PEG, kernel 3, after the first block.
 
     Differs from the paper:
-        1. On text the kernel has one axis; causal, it reaches back two tokens instead of one each way.
+        1. On text the kernel has one axis; in a causal model it reaches back two tokens instead of one each way.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=False)
@@ -40,8 +40,12 @@ class CpeEncoding(PositionalEncoding):
     """
 
     cite = ("chu2023conditional",)
+    aliases = ("cpvt", "peg")
+    mark = 12
     relative = True
     size = "(3 ** num_axes + 1) * d_model"
+    paper = ("relative",)
+    paper_size = 128  # a kernel of 3 and a shift, for each of 32 channels
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -52,26 +56,26 @@ class CpeEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the kernel so that it keeps scales: N(0, 1/3) on text, N(0, 1/9) on grids; no shift."""
+        """Draw the kernel so that it keeps scales, from N(0, 1/3) on text, N(0, 1/9) on grids; set the shift to 0."""
         nn.init.normal_(self.weight, std=len(self.steps) ** -0.5)
         nn.init.zeros_(self.shift)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The token at every step from every token, L where there is none: (3 or 9, L)."""
+        """Return the index of the token at every step from every token, L where there is none: (S, L), S steps."""
         length = len(positions)
         steps = torch.tensor(self.steps, device=positions.device, dtype=positions.dtype)
         there = (positions[None, :, None] + steps[:, None, None] == positions[None, None]).all(dim=-1)  # (S, L, L)
         if self.spec.causal:
             there = there.tril()
-        found, index = there.max(dim=-1)
+        found, index = there.max(dim=-1)  # (S, L) each
         return torch.where(found, index, length)
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
-        """Content plus the convolution, in one place."""
+        """Return the residual stream, before one block plus the convolution of it."""
         if layer != min(1, self.spec.num_layers - 1):
             return x
-        seen = x if valid is None else x * valid.unsqueeze(-1).to(x.dtype)
-        seen = torch.cat((seen, torch.zeros_like(seen[:, :1])), dim=1)
+        seen = x if valid is None else x * valid.unsqueeze(-1).to(x.dtype)  # (B, L, 1): padding is zero
+        seen = torch.cat((seen, torch.zeros_like(seen[:, :1])), dim=1)  # a zero token at index L, for no neighbour
         output = x + self.shift.to(x.dtype)
         for weight, neighbours in zip(self.weight.to(x.dtype), state, strict=True):
             output = output + weight * seen[:, neighbours]

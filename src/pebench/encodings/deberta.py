@@ -1,4 +1,4 @@
-"""DeBERTa: content compared with the distance, and the distance with content, in both directions."""
+"""DeBERTa: content compared with relative position, and relative position with content."""
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +13,11 @@ from pebench.encodings.shaw import by_offset
 class DebertaEncoding(PositionalEncoding):
     """Disentangled attention: logits (q·k + q·(V r) + k·(U r')) / sqrt(3K), r a trained vector of the clipped distance.
 
-    r is of the query's position minus the key's, r' of the key's minus the query's. All layers share
+    r belongs to the query's position minus the key's, r' to the key's minus the query's. All layers share
     the vectors; each has its own projections U and V.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         clip: Distances lie in [-clip, clip); ``None`` takes the trained length, the paper 512.
 
     Shape:
@@ -31,8 +31,8 @@ class DebertaEncoding(PositionalEncoding):
         He et al. 2020, "DeBERTa", equations 3 and 4, https://arxiv.org/abs/2006.03654.
 
     Differs from the paper:
-        1. Without the absolute positions before the last layers, and without the norm on r of version 2.
-        2. None in r', but the authors' code, and transformers' after it, differs from the paper and has r in its place.
+        1. There are no absolute positions before the last layers, and no norm on r, as version 2 has it.
+        2. The authors' code, and transformers' after it, has r in the place of r'; this follows the paper.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(2,), causal=False)
@@ -47,9 +47,12 @@ class DebertaEncoding(PositionalEncoding):
     """
 
     cite = ("he2021deberta",)
+    mark = 13
     axes = (1,)
     relative = True
     size = "2 * max_len * d_model + 2 * num_layers * d_model * d_model"
+    paper = ("relative", "text")
+    paper_size = 4608  # 16 vectors of 32, and 2 layers x 2 matrices of 32 x 32
 
     def __init__(self, spec: EncodingSpec, *, clip: int | None = None) -> None:
         super().__init__(spec)
@@ -62,27 +65,28 @@ class DebertaEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw everything from N(0, 1/D): the vectors are small against content, projections keep scales."""
+        """Draw all from N(0, 1/D): vectors are small against content, and projections keep scales."""
         for parameter in (self.table, self.queries, self.keys):
             nn.init.normal_(parameter, std=self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The row of every pair's distance, query by key: (L, L)."""
-        distance = (positions.unsqueeze(1) - positions.unsqueeze(0)).squeeze(-1).round()
+        """Return the row of every pair's distance, query by key: (L, L)."""
+        distance = (positions.unsqueeze(1) - positions.unsqueeze(0)).squeeze(-1).round()  # (L, L, 1) to (L, L)
         return (distance + self.clip).clamp(0, 2 * self.clip - 1).long()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Make room in the logits for three terms."""
+        """Divide queries by sqrt(3), as logits are a sum of three terms."""
         return q * 3**-0.5, k
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """Content to position, and position to content."""
+        """Return the terms of content to position and of position to content."""
         queries, keys = (self._project(weight[layer], q.dtype) for weight in (self.queries, self.keys))
-        to_position = by_offset(q @ keys.mT, state)
-        to_content = by_offset(k @ queries.mT, state).mT * 3**-0.5  # row: the key's position minus the query's
+        to_position = by_offset(q @ keys.mT, state)  # (B, H, L, 2 clip) to (B, H, L, L)
+        # for keys the rows are those of the key's position minus the query's, hence the transpose (key by query)
+        to_content = by_offset(k @ queries.mT, state).mT * 3**-0.5
         return (to_position + to_content) * self.spec.head_dim**-0.5
 
     def _project(self, weight: Tensor, dtype: torch.dtype) -> Tensor:
-        """The vectors as queries or keys of a layer: (H, 2 clip, K)."""
-        projected = F.linear(self.table.to(dtype), weight.to(dtype))
-        return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)
+        """Return the vectors as queries or keys of a layer: (H, 2 clip, K)."""
+        projected = F.linear(self.table.to(dtype), weight.to(dtype))  # (2 clip, D)
+        return projected.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (2 clip, H, K) to (H, 2 clip, K)

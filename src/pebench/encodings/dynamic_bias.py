@@ -1,10 +1,11 @@
-"""Dynamic bias: a small network that turns an offset into one number per head."""
+"""Dynamic bias: a small network from an offset to one number per head, added to the attention logits."""
 
 import math
 
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias, unique_offsets
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -16,24 +17,24 @@ class DynamicBiasEncoding(PositionalEncoding):
     Three linear layers of hidden width D/4, with a norm and a ReLU before the second and the third.
 
     Args:
-        spec: The model; ``d_model`` must be 8 or more.
-        log_distance: Give it sign(x) log(1 + abs(x)) instead of the offset x.
+        spec: Sizes of the model; ``d_model`` must be 8 or more.
+        log_distance: Give the network sign(x) log(1 + abs(x)) instead of the offset x.
 
     Shape:
         bias: (1, H, L, L).
 
     Raises:
-        ValueError: If ``d_model`` is below 8: a norm of one channel would leave nothing.
+        ValueError: If ``d_model`` is below 8, as a norm of one channel would leave nothing.
 
     Source:
         Wang et al. 2021, "CrossFormer", its dynamic position bias, https://arxiv.org/abs/2108.00154.
 
     Differs from the paper:
         1. One network for all layers; the paper's layers have their own.
-        2. The layers are those of the text; the authors' code has four, of hidden width D/16, and takes the query's
+        2. The layers follow the text; the authors' code has four, of hidden width D/16, and takes the query's
            position minus the key's.
         3. The first layer's shift is drawn, as PyTorch does by default; the authors set it to zero. The norm behind it
-           then takes out how long an offset is, so that at first the network knows its direction alone.
+           then removes the length of an offset, so that at first the network has its direction alone.
         4. Weights start at the scale of logits; the authors draw all of them from N(0, 0.02²).
 
     Example:
@@ -45,12 +46,15 @@ class DynamicBiasEncoding(PositionalEncoding):
     """
 
     cite = ("wang2022crossformer",)
+    mark = 14
     relative = True
     idle = ("network.6.bias",)
     size = (
         "(num_axes + 1) * (d_model // 4) + 4 * (d_model // 4) + (d_model // 4 + 1) * (d_model // 4)"
         " + (d_model // 4 + 1) * num_heads"
     )
+    paper = ("relative",)
+    paper_size = 156  # three linear layers, 1 to 8 to 8 to 4, and two norms of 8
 
     def __init__(self, spec: EncodingSpec, *, log_distance: bool = False) -> None:
         super().__init__(spec)
@@ -64,15 +68,15 @@ class DynamicBiasEncoding(PositionalEncoding):
         )
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The different offsets (U, P), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
+        """Return the different offsets (U, P), and the index of every pair's offset (L, L)."""
+        different, pairs = unique_offsets(positions)
         return (different.sign() * different.abs().log1p() if self.log_distance else different), pairs
 
     def forward(self, state: tuple[Tensor, Tensor]) -> Tensor:
-        """The bias of every pair: (1, H, L, L)."""
+        """Return the bias of every pair: (1, H, L, L)."""
         different, pairs = state
-        return spread(self.network(different.to(next(self.parameters()).dtype)), pairs)
+        return pair_bias(self.network(different.to(next(self.parameters()).dtype)), pairs)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The same in every layer."""
+        """Return the same bias in every layer."""
         return state

@@ -1,10 +1,11 @@
-"""Embed-scale: what enters the blocks made louder or quieter, so that loudness can be told from position."""
+"""Embed-scale: the input of the blocks scaled, to separate the effect of its scale from position's."""
 
 from typing import Any
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
 
@@ -13,13 +14,14 @@ from pebench.encodings.wrapper import Wrapper
 class EmbedScaleEncoding(Wrapper):
     """Another encoding with the input of the blocks multiplied by a factor (embedding multiplier).
 
-    Behind norms this changes nothing but how much what blocks add to the stream counts beside what entered it: at the
-    start ``1/factor`` times as much. The default factor makes an input of content alone as loud as that of ``add``.
+    Behind norms this changes nothing but the weight of the blocks' outputs in the residual stream, relative to the
+    input: ``1/factor`` times as much at initialisation. The default factor gives an input of content alone the root
+    mean square of ``add``'s input.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
-        factor: What content, with position where that is told there, is multiplied by.
+        factor: Multiplier of the input: of content, and of position where the other encoding writes it there.
 
     Shape:
         As the other encoding's.
@@ -31,8 +33,9 @@ class EmbedScaleEncoding(Wrapper):
         Vaswani et al. 2017, section 3.4, https://arxiv.org/abs/1706.03762: embeddings are multiplied by sqrt(D).
 
     Differs from the paper:
-        1. Here embeddings have a root mean square of one without it; the factor comes on top, and is not the width's.
-        2. Position that is told at the input is multiplied too.
+        1. Here embeddings have a root mean square of one without it; the factor comes in addition, and does not depend
+           on the width.
+        2. Position in the input is multiplied too.
 
     Example:
         >>> import torch
@@ -43,6 +46,8 @@ class EmbedScaleEncoding(Wrapper):
     """
 
     cite = ("vaswani2017attention",)
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", factor: float = 1.4142) -> None:
         super().__init__(spec, of)
@@ -50,5 +55,5 @@ class EmbedScaleEncoding(Wrapper):
         self.factor = factor
 
     def embed(self, x: Tensor, state: Any) -> Tensor:
-        """What the other encoding makes of it, times the factor."""
+        """Return the other encoding's input, times the factor."""
         return self.inner.embed(x, state) * self.factor

@@ -1,4 +1,4 @@
-"""FIRE: a small network of relative distance, made a share of how far the query has come."""
+"""FIRE: a small network of the distance, normalised by the query's position."""
 
 import math
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -18,10 +19,10 @@ class FireEncoding(PositionalEncoding):
     psi(x) = log(1 + |c| x), with c and the length L trained. All layers share the network.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         hidden: Width of the network's hidden layer.
-        length: L at initialisation, in tokens or patches.
-        c: At initialisation, dimensionless.
+        length: Initial value of L, in tokens or patches.
+        c: Initial value of c, dimensionless.
 
     Shape:
         bias: (1, H, L, L).
@@ -36,21 +37,25 @@ class FireEncoding(PositionalEncoding):
     Differs from the paper:
         1. Weights start at the scale of logits. The first layer's shift is drawn as in the paper's code, which is
            PyTorch's default; the second's, which changes nothing, is zero.
-        2. The paper is causal. Here a key after the query has a negative share, of psi(max(i, j, L)); on
-           grids the network is given one share per axis. On causal text it is the paper's.
-        3. L starts at the paper's 512 whatever the extent. On shorter texts every share is one of psi(L) then, of 128
-           tokens 0.66 at most and of 16 tokens 0.23, until L is trained.
+        2. The paper is causal. Here a key after the query has a negative distance, over psi(max(i, j, L)); on
+           grids the network is given one distance per axis. On causal text this is the paper's.
+        3. L starts at the paper's 512 whatever the extent. On shorter texts all distances are then divided by psi(L),
+           and are at most 0.66 with 128 tokens and 0.23 with 16, until L is trained.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = FireEncoding(spec, length=4.0, c=1.0)
-        >>> encoding.shares(torch.tensor([[0.0], [2.0], [6.0]]))[2].flatten().detach()  # log 7, 5, 1 over log 7
+        >>> distances = encoding.normalised_distances(torch.tensor([[0.0], [2.0], [6.0]]))
+        >>> distances[2].flatten().detach()  # log 7, 5, 1 over log 7
         tensor([1.0000, 0.8271, 0.0000])
     """
 
     cite = ("li2024functional",)
+    mark = 15
     idle = ("second.bias",)
     size = "2 + 32 * num_axes + 32 + 32 * num_heads + num_heads"
+    paper = ()
+    paper_size = 198  # as the paper counts for four heads
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, length: float = 512.0, c: float = 0.1) -> None:
         super().__init__(spec)
@@ -62,23 +67,23 @@ class FireEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Set c, and the multiplier of L to 1."""
+        """Set c to its initial value and the multiplier of L to 1."""
         nn.init.constant_(self.c, self.start[0])
         nn.init.ones_(self.multiplier)
 
-    def shares(self, positions: Tensor) -> Tensor:
-        """What the network is given, query by key: (L, L, P)."""
+    def normalised_distances(self, positions: Tensor) -> Tensor:
+        """Return the input of the network, query by key: (L, L, P)."""
         c, least = self.c.float().abs(), (self.multiplier.float() * self.start[1]).abs()
-        back = positions.unsqueeze(1) - positions.unsqueeze(0)
-        most = torch.maximum(positions.unsqueeze(1), positions.unsqueeze(0)).clamp(min=0).maximum(least)
+        back = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
+        most = torch.maximum(positions.unsqueeze(1), positions.unsqueeze(0)).clamp(min=0).maximum(least)  # (L, L, P)
         return back.sign() * torch.log1p(c * back.abs()) / torch.log1p(c * most)
 
     def forward(self, state: Tensor) -> Tensor:
-        """The bias of every pair: (1, H, L, L)."""
-        hidden = F.relu(self.first(self.shares(state).to(self.first.weight.dtype)))
-        output: Tensor = self.second(hidden).permute(2, 0, 1)[None]
+        """Return the bias of every pair: (1, H, L, L)."""
+        hidden = F.relu(self.first(self.normalised_distances(state).to(self.first.weight.dtype)))
+        output: Tensor = self.second(hidden).permute(2, 0, 1)[None]  # (L, L, H) to (1, H, L, L)
         return output
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The same in every layer."""
+        """Return the same bias in every layer."""
         return state

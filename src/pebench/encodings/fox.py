@@ -1,4 +1,4 @@
-"""FoX: attention that forgets, at a rate that every token decides for itself."""
+"""FoX: attention that decays with distance, at a rate that every token decides by its content."""
 
 import math
 
@@ -14,24 +14,24 @@ from pebench.encodings.registry import register
 class FoxEncoding(PositionalEncoding):
     """Forgetting attention (FoX): the bias is the sum of log sigmoid(w·x_l + b) over the tokens l after the key.
 
-    w and b belong to a layer and head. With constant gates this is ALiBi. Tokens are counted in the
-    order of the sequence; positions are never asked for.
+    Every layer and head has its own w and b. With constant gates this is ALiBi. Tokens are counted in the
+    order of the sequence; positions are not used.
 
     Args:
-        spec: The model, causal.
-        b: At initialisation; the larger, the less is forgotten at first.
+        spec: Sizes of the model, causal.
+        b: Initial value of all b; the larger, the slower the decay at first.
 
     Shape:
         bias: (B, H, L, L).
 
     Raises:
-        ValueError: For a grid or a bidirectional model, or a b that is infinite or no number.
+        ValueError: For a grid or a bidirectional model, or a b that is infinite or not a number.
 
     Source:
         Lin et al. 2025, "Forgetting Transformer", section 3, equations 5 to 8, https://arxiv.org/abs/2503.02130.
 
     Differs from the paper:
-        1. Nothing but the gate: its "Pro" block has output gates, norms and shifts of keys and values too.
+        1. The gate alone; the paper's "Pro" block has output gates, norms and shifts of keys and values too.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -43,11 +43,15 @@ class FoxEncoding(PositionalEncoding):
     """
 
     cite = ("lin2025forgetting",)
+    aliases = ("forgetting", "forgettingtransformer")
+    mark = 16
     axes = (1,)
     causal_only = True
     contextual = True
     relative = True
     size = "num_layers * num_heads * (d_model + 1)"
+    paper = ("contextual", "relative", "causal_only", "text")
+    paper_size = 264  # 2 layers x 4 heads x (32 weights and a shift)
 
     def __init__(self, spec: EncodingSpec, *, b: float = 0.0) -> None:
         super().__init__(spec)
@@ -59,12 +63,13 @@ class FoxEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights from N(0, 1/D)."""
+        """Draw the weights from N(0, 1/D), and set the shifts to ``b``."""
         nn.init.normal_(self.weight, std=self.spec.d_model**-0.5)
         nn.init.constant_(self.shift, self.b)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
-        """What is left of every key at every query, as a logarithm."""
-        gates = F.linear(x, self.weight[layer].to(x.dtype), self.shift[layer].to(x.dtype)).float()
-        total = F.logsigmoid(gates).cumsum(dim=1).transpose(1, 2)  # (B, H, L)
-        return total.unsqueeze(-1) - total.unsqueeze(-2)
+        """Return the logarithm of what is left of every key at every query."""
+        gates = F.linear(x, self.weight[layer].to(x.dtype), self.shift[layer].to(x.dtype)).float()  # (B, L, H)
+        total = F.logsigmoid(gates).cumsum(dim=1).transpose(1, 2)  # (B, L, H) to (B, H, L)
+        # a difference of two sums from the first token is the sum over the tokens between key and query
+        return total.unsqueeze(-1) - total.unsqueeze(-2)  # (B, H, L, L)

@@ -1,9 +1,10 @@
-"""Gated add: a sinusoid summed onto the input, as loud as the model wants it."""
+"""Gated add: a sinusoid added to the input, at a scale that is trained."""
 
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.table import TableEncoding
 
@@ -13,7 +14,7 @@ class GatedAddEncoding(TableEncoding):
     """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(pace g) p.
 
     Args:
-        spec: The model; ``d_model`` must be a multiple of 2P.
+        spec: Sizes of the model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the position's vectors relative to the content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
@@ -28,12 +29,12 @@ class GatedAddEncoding(TableEncoding):
             or there is no such ``table``.
 
     Source:
-        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, the scalar gate, as its abstract reads.
+        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807: the scalar gate, after its abstract.
 
     Differs from the paper:
-        1. The factor 2: the gate is half open at first, and this way it starts as ``add`` does.
-        2. The factor ``pace``, unless it is 1: Adam moves a parameter by the learning rate, and a thousand such steps
-           of 1e-3 move a gate without it by one at most.
+        1. There is a factor of 2: the gate is half open at first, so that the encoding starts as ``add`` does.
+        2. There is a factor ``pace``, unless it is 1: Adam moves a parameter by the learning rate at most, so that a
+           thousand steps of 1e-3 would move the gate's logit by one at most.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -44,7 +45,10 @@ class GatedAddEncoding(TableEncoding):
     """
 
     cite = ("hallam2026fusion",)
+    mark = 17
     size = "1"
+    paper = ()
+    paper_size = 1
 
     def __init__(
         self,
@@ -58,14 +62,14 @@ class GatedAddEncoding(TableEncoding):
         super().__init__(spec)
         self.pace = spec.d_model**0.5 if pace is None else pace
         check_positive(self.name, pace=self.pace)
-        self.tell(table, spec.d_model, base, ratio, "d_model")
+        self.make_table(table, spec.d_model, base, ratio, "d_model")
         self.gate = nn.Parameter(torch.empty(()))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Half open."""
+        """Set the gate half open."""
         nn.init.zeros_(self.gate)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus what the gate lets through."""
+        """Return content plus the gated position."""
         return x + (2 * (self.pace * self.gate).sigmoid() * state).to(x.dtype)

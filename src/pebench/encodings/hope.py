@@ -1,4 +1,4 @@
-"""HoPE: RoPE without the rotations that the trained length never sees come full circle."""
+"""HoPE: RoPE without the rotations that complete no full turn within the trained length."""
 
 import math
 
@@ -12,11 +12,11 @@ from pebench.encodings.rope import RotaryEncoding
 class HighFrequencyRotaryEncoding(RotaryEncoding):
     """Rotary embedding whose pairs turn only if their wavelength is within the trained length (HoPE).
 
-    A slower pair has not been seen at all its angles in training, and is new to the model in a longer
-    text; here it stands still and carries content.
+    A slower pair does not reach all its angles in training, so that a longer text brings new ones; here it
+    stands still and carries content.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
 
     Shape:
@@ -29,8 +29,8 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
         Chen et al. 2024, "HoPE", section 4, https://arxiv.org/abs/2410.21216.
 
     Differs from the paper:
-        1. On grids an axis has its own limit; the paper is on text.
-        2. The fastest pair turns even where fewer than 7 positions are trained, or none would.
+        1. On grids every axis has its own limit; the paper is on text.
+        2. The fastest pair turns even with fewer than 7 trained positions, where no pair would turn otherwise.
 
     Example:
         >>> from pebench.encodings import EncodingSpec
@@ -40,10 +40,13 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("chen2024hope",)
+    mark = 18
+    paper = ("relative",)
+    paper_size = 0
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, the slow ones 0; the fastest stays, lest a short axis tell nothing."""
+        """Return the frequencies of ``rope``, with 0 for the slow pairs."""
         usual = super().frequencies(axis, length)
         turns = 2 * math.pi / usual <= self.spec.extent[axis]
-        turns[0] = True
+        turns[0] = True  # else a short axis would have no position at all
         return usual * turns

@@ -1,4 +1,4 @@
-"""Interpolated: positions of a longer text squeezed into the trained range."""
+"""Interpolated: positions of a longer text scaled down to the trained range."""
 
 import torch
 from torch import Tensor
@@ -14,27 +14,27 @@ from pebench.encodings.wrapper import Wrapper
 class InterpolatedEncoding(Wrapper):
     """Another encoding whose positions are divided by s in a text s times the trained length (position interpolation).
 
-    Up to the trained length nothing changes. Beyond it, encodings that look whole offsets up, as ``shaw``, ``deberta``
-    and ``t5-bias`` do, round them: neighbours then share an offset.
+    Up to the trained length nothing changes. In longer texts, encodings that look up whole offsets, such as ``shaw``,
+    ``deberta`` and ``t5-bias``, round them, so that neighbours share an offset.
 
     Args:
-        spec: The model.
-        of: The other encoding, which must know fractional positions: a name, alone or with options.
+        spec: Sizes of the model.
+        of: The other encoding, which must take fractional positions: a name, alone or with options.
 
     Shape:
         As the other encoding's.
 
     Raises:
-        ValueError: If the encoding has a table, which knows nothing in between, or mixes neighbours, as ``cpe`` does,
-            of which there are none a fraction away, or counts tokens by itself, or numbers cells, or is stretched
-            to each text already.
+        ValueError: If the other encoding has a table, with nothing between its rows; or mixes neighbours, as ``cpe``
+            does, of which there are none at a fraction of a position; or counts tokens instead of using positions; or
+            numbers cells; or stretches to each text already.
 
     Source:
         Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation",
         equation 4, https://arxiv.org/abs/2306.15595.
 
     Differs from the paper:
-        1. s is each text's own, padding counted, where the paper trains on with one; on grids each axis's own.
+        1. s is each text's own, padding counted, and on grids each axis's own; the paper fine-tunes with a fixed one.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
@@ -43,6 +43,10 @@ class InterpolatedEncoding(Wrapper):
     """
 
     cite = ("chen2023extending",)
+    aliases = ("linearscaling", "positioninterpolation")
+    mark = 19
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope") -> None:
         super().__init__(spec, of)
@@ -52,17 +56,17 @@ class InterpolatedEncoding(Wrapper):
             raise ValueError(f"encoding 'interpolated' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
         parts = [*self.inner.modules()]
-        if any(isinstance(part, RasterEncoding) for part in parts):  # squeezed cells of two rows share a number
+        if any(isinstance(part, RasterEncoding) for part in parts):  # scaled cells of two rows share a number
             raise ValueError(f"encoding 'interpolated' cannot have {of!r} inside, but can be inside 'raster'")
         if any(isinstance(part, NtkRotaryEncoding) and part.factor is None for part in parts):
             raise ValueError(f"encoding 'interpolated' needs one that is not stretched already, got {of!r}")
 
     def squeezed(self, positions: Tensor) -> Tensor:
-        """The positions within the trained range: (L, P)."""
+        """Return the positions scaled down to the trained range: (L, P)."""
         spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
         extent = torch.tensor(self.spec.extent, device=positions.device)
         return positions * (extent / spans).clamp(max=1)
 
     def prepare(self, positions: Tensor) -> object:
-        """What the other encoding needs of them."""
+        """Return what the other encoding prepares of the scaled positions."""
         return self.inner.prepare(self.squeezed(positions))

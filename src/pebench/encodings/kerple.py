@@ -7,7 +7,7 @@ from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import register
 
 LEAST = 1e-2
-"""What the parameters count as at least, in the authors' code too."""
+"""Least value that the parameters count as, the same as in the authors' code."""
 
 
 @register("kerple-log")
@@ -15,7 +15,7 @@ class KerpleLogEncoding(PositionalEncoding):
     """Logarithmic KERPLE: -p log(1 + a · distance), p and a trained for every layer and head.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
 
     Shape:
         bias: (1, H, L, L).
@@ -24,10 +24,11 @@ class KerpleLogEncoding(PositionalEncoding):
         Chi et al. 2022, "KERPLE", equation 6, https://arxiv.org/abs/2205.09921.
 
     Differs from the paper:
-        1. Not causal, it is symmetric; on grids the distance is Euclidean. The paper is on causal text.
-        2. The authors' code sets a parameter that falls below 0.01 to it, and training goes on from there. Here the
-           parameter stays where it is, counts as 0.01, and has to come all the way back.
-        3. Initial values are drawn above 0.01; in the authors' code those below, one in 200 and in 100, are set to it.
+        1. Without a causal mask the bias is symmetric; on grids the distance is Euclidean. The paper is on causal text.
+        2. The authors' code sets a parameter that falls below 0.01 to 0.01, and training goes on from there. Here the
+           parameter keeps its value, counts as 0.01, and has to rise above it again.
+        3. Initial values are drawn above 0.01; in the authors' code those below it, one in 200 of p and one in 100 of
+           a, are set to it.
         4. Every layer has its own p and a; in the authors' code all layers share one of each per head.
 
     Example:
@@ -40,10 +41,14 @@ class KerpleLogEncoding(PositionalEncoding):
     """
 
     cite = ("chi2022kerple",)
+    aliases = ("kerple",)
+    mark = 20
     relative = True
     isotropic = True
     mirror_blind = True
     size = "2 * num_heads * num_layers"
+    paper = ("relative", "isotropic", "mirror_blind")
+    paper_size = 16  # two numbers for each of 2 layers x 4 heads
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -57,15 +62,15 @@ class KerpleLogEncoding(PositionalEncoding):
         nn.init.uniform_(self.a, LEAST, 1)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """Distances of all pairs: (L, L)."""
-        return (positions[:, None] - positions[None, :]).norm(dim=-1)
+        """Return the distances of all pairs: (L, L)."""
+        return (positions[:, None] - positions[None, :]).norm(dim=-1)  # (L, L, P) to (L, L)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The penalty of every head."""
-        p, a = (at_least(x[layer], LEAST)[None, :, None, None] for x in (self.p, self.a))
+        """Return the penalty of every head."""
+        p, a = (at_least(x[layer], LEAST)[None, :, None, None] for x in (self.p, self.a))  # (H,) to (1, H, 1, 1)
         return -p * torch.log1p(a * state)
 
 
 def at_least(x: Tensor, least: float) -> Tensor:
-    """The parameter, or the least value where it is below that; the gradient is as if it were not, so it can return."""
+    """Return x clamped from below, with the gradient of x itself, so that a parameter below can rise again."""
     return x + (x.clamp(min=least) - x).detach()

@@ -1,4 +1,4 @@
-"""Learnable Fourier features: a small network of sines of trained frequencies, summed onto the input."""
+"""Learnable Fourier features: a small network of sines of trained frequencies, added to the input."""
 
 import math
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, check_ratio
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -15,13 +16,13 @@ from pebench.layers import Linear
 class LearnableFourierEncoding(PositionalEncoding):
     """Sines and cosines of trained frequencies through a network with one hidden layer, added to the input.
 
-    p = W2 GELU(W1 [cos(F x); sin(F x)] / sqrt(D)), all axes x at once, so distances in the plane come
-    naturally.
+    p = W2 GELU(W1 [cos(F x); sin(F x)] / sqrt(D)), with all axes in one x, so that p follows distances in the plane
+    and not along each axis.
 
     Args:
-        spec: The model; ``d_model`` must be even, for there are D/2 frequencies.
+        spec: Sizes of the model; ``d_model`` must be even, for there are D/2 frequencies.
         hidden: Width of the hidden layer.
-        gamma: Frequencies start as N(0, 1/gamma²), in radians per token or patch.
+        gamma: Frequencies are drawn from N(0, 1/gamma²), in radians per token or patch.
         ratio: Root mean square of p relative to the content's at initialisation, over many draws.
 
     Shape:
@@ -35,11 +36,11 @@ class LearnableFourierEncoding(PositionalEncoding):
         equations 2 to 5, https://arxiv.org/abs/2106.02795.
 
     Differs from the paper:
-        1. The two layers are drawn so that p has the declared scale; the paper does not say how. Much of it is the same
-           at every position: on 8x8 patches a tenth of its power differs between them at first.
+        1. The two layers are drawn so that p has the declared scale; the paper does not specify it. Much of p is the
+           same at every position: on 8x8 patches a tenth of its power differs between them at first.
         2. Frequencies train at the rate of all weights, so that a position's vector moves the faster the farther it is
-           from zero: on a text of 128 tokens the last one's, in the first steps, ten times as fast as a row of a
-           learned table. The paper is on grids.
+           from zero: in a text of 128 tokens the last one's, in the first steps, moves ten times as fast as a row of
+           a learned table. The paper is on grids.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -52,7 +53,11 @@ class LearnableFourierEncoding(PositionalEncoding):
     """
 
     cite = ("li2021learnable",)
+    aliases = ("fourier", "fourierfeatures")
+    mark = 21
     size = "d_model // 2 * num_axes + 32 * d_model + 32 + 32 * d_model + d_model"
+    paper = ()
+    paper_size = 2128  # 16 frequencies, and layers from 32 to 32 and on to 32
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 32, gamma: float = 10.0, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -72,12 +77,12 @@ class LearnableFourierEncoding(PositionalEncoding):
         nn.init.normal_(self.frequencies, std=1 / self.gamma)
 
     def forward(self, state: Tensor) -> Tensor:
-        """P at the positions: (L, D)."""
-        angles = (state.unsqueeze(1) * self.frequencies.float()).sum(dim=-1)
+        """Return the vectors p at the positions: (L, D)."""
+        angles = (state.unsqueeze(1) * self.frequencies.float()).sum(dim=-1)  # (L, D / 2, P) to (L, D / 2)
         features = torch.cat((angles.cos(), angles.sin()), dim=-1) * self.spec.d_model**-0.5
         output: Tensor = self.second(F.gelu(self.first(features.to(self.first.weight.dtype))))
         return output
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus p."""
+        """Return content plus p."""
         return x + state.to(x.dtype)

@@ -14,12 +14,12 @@ class LieRotaryEncoding(PositionalEncoding):
     """Lie rotary embedding (LieRE): queries and keys turn by exp(sum of x_a G_a), G_a a trained skew matrix per axis.
 
     The matrices are block-diagonal; all heads and layers share them. x is the position as a share of the
-    trained extent. With one axis a logit depends on differences of positions alone; with two it does
-    not quite, as generators of blocks wider than 2 do not commute.
+    trained extent. With one axis a logit depends on differences of positions alone; with two axes only
+    nearly, as generators of blocks wider than 2 do not commute.
 
     Args:
-        spec: The model.
-        block: Width of the blocks, a divisor of ``head_dim``; ``None`` takes the largest up to 8, 2 at least.
+        spec: Sizes of the model.
+        block: Width of the blocks, a divisor of ``head_dim``; ``None`` takes the largest divisor from 2 to 8.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
@@ -32,8 +32,8 @@ class LieRotaryEncoding(PositionalEncoding):
         https://arxiv.org/abs/2406.10322; entries drawn from U(0, 2π) as in the authors' code.
 
     Differs from the paper:
-        1. The paper has each layer and head its own generators in its largest form; ours are shared.
-        2. What is drawn is below the diagonal, in the authors' code above it: they turn the other way.
+        1. In the paper's largest form each layer and head has generators of its own; here all share them.
+        2. Entries are drawn below the diagonal, in the authors' code above it, so that theirs turn the other way.
         3. Position i of n trained ones is i/n. In the authors' code (models/rope_vit.py) it is i/(n - 1), and i/(m - 1)
            times m/n in a larger image of m.
 
@@ -48,7 +48,10 @@ class LieRotaryEncoding(PositionalEncoding):
     """
 
     cite = ("ostmeier2025liere",)
+    mark = 22
     size = "num_axes * head_dim * (max(n for n in range(2, min(8, head_dim) + 1) if head_dim % n == 0) - 1) // 2"
+    paper = ("relative",)
+    paper_size = 28  # a skew matrix of 8 x 8
 
     def __init__(self, spec: EncodingSpec, *, block: int | None = None) -> None:
         super().__init__(spec)
@@ -59,7 +62,7 @@ class LieRotaryEncoding(PositionalEncoding):
                 f"block of encoding 'lie-re' must be 2 or more and divide the head width {spec.head_dim}, "
                 f"got {self.block}"
             )
-        self.relative = spec.num_axes == 1 or self.block == 2  # whose turns commute
+        self.relative = spec.num_axes == 1 or self.block == 2  # rotations of one generator, and in planes, commute
         entries = self.block * (self.block - 1) // 2
         self.entries = nn.Parameter(torch.empty(spec.num_axes, spec.head_dim // self.block, entries))
         self.reset_parameters()
@@ -69,23 +72,25 @@ class LieRotaryEncoding(PositionalEncoding):
         nn.init.uniform_(self.entries, 0, 2 * math.pi)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The positions as shares of the extent: (L, P), 64-bit, as angles far out need it."""
+        """Return the positions over the extent: (L, P), 64-bit, as angles at far positions need it."""
         return positions.double() / torch.tensor(self.spec.extent, device=positions.device)
 
     def forward(self, state: Tensor) -> Tensor:
-        """The rotation at every position: (L, K / block, block, block)."""
+        """Return the rotation at every position: (L, K / block, block, block)."""
         rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
         entries = self.entries.double()
-        lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)
+        lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)  # (P, K / block, block, block)
         lower[..., rows, columns] = entries
         skew = lower - lower.mT
+        # (L, P, 1, 1, 1) times (P, K / block, block, block), summed over the axes
         return torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1)).float()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Turn queries and keys alike."""
+        """Rotate queries and keys alike."""
         return self._turn(q, state), self._turn(k, state)
 
     def _turn(self, heads: Tensor, rotation: Tensor) -> Tensor:
-        blocks = heads.float().unflatten(-1, (-1, self.block))
-        with torch.autocast(heads.device.type, enabled=False):  # 32-bit inside
-            return torch.einsum("lcij,bhlcj->bhlci", rotation, blocks).flatten(-2).to(heads.dtype)
+        blocks = heads.float().unflatten(-1, (-1, self.block))  # (B, H, L, K) to (B, H, L, K / block, block)
+        with torch.autocast(heads.device.type, enabled=False):  # 16 bit would blur the angles
+            turned = torch.einsum("lcij,bhlcj->bhlci", rotation, blocks)
+        return turned.flatten(-2).to(heads.dtype)  # back to (B, H, L, K)

@@ -1,4 +1,4 @@
-"""Log-CPB: a small network of the logarithm of the offset, as Swin Transformer V2 has it."""
+"""Log-CPB: a small network of the logarithm of the offset, as in Swin Transformer V2."""
 
 import math
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -15,10 +16,10 @@ class LogCpbEncoding(PositionalEncoding):
     """Log-spaced continuous position bias: 16 sigmoid of a network of the offset's logarithm, per layer.
 
     An offset x enters as sign(x) log2(1 + 8 abs(x) / (n - 1)) / 3 on an axis of n trained positions, so that
-    a larger image asks for little that training has not seen.
+    a larger image brings few values that training does not have.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         hidden: Width of the network's hidden layer.
 
     Shape:
@@ -32,9 +33,9 @@ class LogCpbEncoding(PositionalEncoding):
         https://arxiv.org/abs/2111.09883; hidden width, 8 and 16 from the authors' code.
 
     Differs from the paper:
-        1. Over the whole image or text, with dot-product attention; the paper's attention is by cosine.
-        2. An offset is the key's position minus the query's; the authors' is the opposite, to which a network is
-           indifferent.
+        1. Attention is over the whole image or text, by dot products; the paper's is in windows, by cosines.
+        2. An offset is the key's position minus the query's; the authors' is the opposite, which makes no difference to
+           a network.
         3. The network starts at the scale of logits; the authors draw it with a standard deviation of 0.02, so that on
            8x8 patches the biases of a head start within 0.08 of each other, not within 6.5.
 
@@ -46,8 +47,12 @@ class LogCpbEncoding(PositionalEncoding):
     """
 
     cite = ("liu2022swin",)
+    aliases = ("continuouspositionbias", "cpb", "swinv2")
+    mark = 23
     relative = True
     size = "num_layers * 512 * (num_axes + 1 + num_heads)"
+    paper = ("relative",)
+    paper_size = 6144  # 2 layers x (512 weights, 512 shifts, 512 x 4 weights)
 
     def __init__(self, spec: EncodingSpec, *, hidden: int = 512) -> None:
         super().__init__(spec)
@@ -59,19 +64,19 @@ class LogCpbEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both layers so that they keep scales: N(0, 2/P) and N(0, 1/hidden), no shift."""
+        """Draw both layers so that they keep scales, from N(0, 2/P) and N(0, 1/hidden); set the shift to zero."""
         nn.init.normal_(self.first, std=math.sqrt(2 / self.spec.num_axes))
         nn.init.zeros_(self.shift)
         nn.init.normal_(self.second, std=self.hidden**-0.5)
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """The logarithms of the different offsets (U, P), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
+        """Return the logarithms of the different offsets (U, P), and the index of every pair's offset (L, L)."""
+        different, pairs = unique_offsets(positions)
         reach = torch.tensor(self.spec.extent, device=positions.device).sub(1).clamp(min=1)
         return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
-        """The layer's bias of every pair."""
+        """Return the layer's bias of every pair."""
         different, pairs = state
-        hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))
-        return spread(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)
+        hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))  # (U, hidden)
+        return pair_bias(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)

@@ -11,10 +11,10 @@ from pebench.encodings.table import TableEncoding
 class MultiplyEncoding(TableEncoding):
     """Fixed sinusoid, multiplied with the input channel by channel.
 
-    The sinusoid has root mean square 1, so the product is as large as the content.
+    The sinusoid has root mean square 1, so that the product has the content's.
 
     Args:
-        spec: The model; ``d_model`` must be a multiple of 2P.
+        spec: Sizes of the model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
 
     Shape:
@@ -36,11 +36,14 @@ class MultiplyEncoding(TableEncoding):
     """
 
     cite = ("pebench",)
+    mark = 24
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
-        self.tell("sinusoid", spec.d_model, base, what="d_model")
+        self.make_table("sinusoid", spec.d_model, base, width_name="d_model")
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content times position."""
+        """Return content times position."""
         return x * state.to(x.dtype)

@@ -22,7 +22,11 @@ class NoEncoding(PositionalEncoding):
     """
 
     cite = ("haviv2022transformer", "kazemnejad2023impact", "dosovitskiy2021image")
+    aliases = ("nope",)
+    mark = 3
     relative = True
     isotropic = True
     mirror_blind = True
     blind = True
+    paper = ("relative", "isotropic", "mirror_blind", "blind")
+    paper_size = 0

@@ -14,11 +14,11 @@ from pebench.encodings.rope import RotaryEncoding
 class NtkRotaryEncoding(RotaryEncoding):
     """Rotary embedding whose base is theta · s^(n/(n-1)), n pairs per axis, in a text s times the trained length.
 
-    The slowest pair is stretched by s and the fastest not at all. Up to the trained length s is 1, and
+    The slowest pair is slowed down by s and the fastest not at all. Up to the trained length s is 1, and
     this is ``rope``.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
         factor: s, the same for all lengths; ``None`` takes each text's own (dynamic NTK).
 
@@ -33,9 +33,9 @@ class NtkRotaryEncoding(RotaryEncoding):
         https://arxiv.org/abs/2309.00071; dynamic in appendix B.3 there.
 
     Differs from the paper:
-        1. Nothing on text. On grids each axis is stretched by its own s.
-        2. With the dynamic s, a token's vectors depend on how long the text is, padding counted, past the
-           trained length.
+        1. On grids each axis has its own s; on text there is no difference.
+        2. With the dynamic s, a token's vectors depend on the length of the text, padding counted, where that exceeds
+           the trained length.
 
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -44,18 +44,22 @@ class NtkRotaryEncoding(RotaryEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("bloc972023ntk", "peng2024yarn")
+    aliases = ("dynamicntk", "ntk", "ntkaware")
+    mark = 25
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, factor: float | None = None) -> None:
         super().__init__(spec, theta=theta)
-        if factor is not None and not factor >= 1:  # which NaN is not
+        if factor is not None and not factor >= 1:  # this way NaN is refused too
             raise ValueError(f"factor of encoding {self.name!r} must be 1 or more, got {factor}")
         self.factor = factor
 
     def stretch(self, axis: int, length: float) -> float:
-        """How many times longer than in training an axis is, or is to be taken for."""
+        """Return s: the length of an axis over its trained length, 1 at least, or the fixed ``factor``."""
         return self.factor or max(1.0, length / self.spec.extent[axis])
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, slowed down by 1 to s."""
+        """Return the frequencies of ``rope``, slowed down by 1 for the fastest pair to s for the slowest."""
         steps = torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
         return super().frequencies(axis, length) * self.stretch(axis, length) ** -steps

@@ -12,18 +12,18 @@ from pebench.encodings.rope import RotaryEncoding
 class TruncatedRotaryEncoding(RotaryEncoding):
     """Rotary embedding whose slowest pairs stand still (p-RoPE): they carry content over any distance.
 
-    Not the same as ``partial-rope``, which keeps all wavelengths and gives each fewer channels.
+    Unlike here, ``partial-rope`` keeps all wavelengths, over fewer channels.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
-        p: Share of the pairs that turn, the fastest, in (0, 1]; rounded down, one at least.
+        p: Share of the pairs that turn, the fastest ones, in (0, 1]; rounded down to whole pairs, but at least one.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or p is none.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or p is outside (0, 1].
 
     Source:
         Barbero et al. 2024, "Round and Round We Go!", section 6.1, https://arxiv.org/abs/2410.06205.
@@ -35,6 +35,9 @@ class TruncatedRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("barbero2025round",)
+    mark = 26
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, p: float = 0.75) -> None:
         super().__init__(spec, theta=theta)
@@ -43,5 +46,5 @@ class TruncatedRotaryEncoding(RotaryEncoding):
         self.turning = max(1, int(p * self.pairs))
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, the slowest of them 0."""
+        """Return the frequencies of ``rope``, with 0 for the slowest pairs."""
         return super().frequencies(axis, length) * (torch.arange(self.pairs) < self.turning)

@@ -1,4 +1,4 @@
-"""Partial RoPE: rotate some channels of queries and keys and leave the others to content."""
+"""Partial RoPE: rotations of some channels of queries and keys, which leave the others to content."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ from pebench.encodings.rope import RotaryEncoding, rotate
 class PartialRotaryEncoding(RotaryEncoding):
     """Rotary embedding of the first r channels of a head; the others know nothing of position.
 
-    The frequencies are those of a head of r channels, so all wavelengths are there, each less finely.
+    The frequencies are those of a head of r channels: they span the same range in fewer steps.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
-        fraction: Share of the channels that turn, in (0, 1]; r is rounded down to a multiple of 2P, 2P at least.
+        fraction: Share of the channels that turn, in (0, 1]; r is rounded down to a multiple of 2P, but at least 2P.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or the fraction is none.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or ``fraction`` not in (0, 1].
 
     Source:
         Black et al. 2022, "GPT-NeoX-20B", section 2.1.1, https://arxiv.org/abs/2204.06745: a quarter.
@@ -40,6 +40,9 @@ class PartialRotaryEncoding(RotaryEncoding):
     """
 
     cite = ("black2022gptneox",)
+    mark = 27
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
         super().__init__(spec, theta=theta)
@@ -49,7 +52,7 @@ class PartialRotaryEncoding(RotaryEncoding):
         self.channels = 2 * spec.num_axes * self.pairs
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """Turn the first channels of queries and keys."""
+        """Rotate the first channels of queries and keys."""
         return self._turn(q, state), self._turn(k, state)
 
     def _turn(self, heads: Tensor, state: Any) -> Tensor:

@@ -1,51 +1,75 @@
-"""Encodings from elsewhere: of installed packages, of modules, of this process. Nothing is imported before its use."""
+"""Plug-ins: encodings and tasks of installed packages, of modules, of this process; imported when they are used."""
 
 import functools
-import hashlib
 import importlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pebench.encodings.cards import EncodingCard, UnreadableError, card_of, find_source, read_card
+from pebench.encodings.cards import EncodingCard, card_of, read_card
+from pebench.encodings.origins import digest, folder_of
+from pebench.encodings.sources import UnreadableError, find_source
 from pebench.errors import UserError, nearest
 
-GROUP = "pebench.encodings"
+
+@dataclass(frozen=True)
+class Group:
+    """A kind of plug-in.
+
+    Args:
+        kind: Its name in messages: ``encoding``.
+        entry_points: The group of entry points by which installed packages offer it.
+        noun: What a user has in a module: ``class``.
+        example: The name of such an object in messages: ``Class``.
+    """
+
+    kind: str
+    entry_points: str
+    noun: str
+    example: str
+
+
+ENCODINGS = Group("encoding", "pebench.encodings", "class", "Class")
 """Entry points that name encodings: ``my-encoding = "my_package.my_module:MyEncoding"``."""
 
+TASKS = Group("task", "pebench.tasks", "task", "my_task")
+"""Entry points that name tasks: ``my-task = "my_package.my_module:my_task"``."""
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What an encoding may be called: it is a folder's name, too."""
+"""Names that a plug-in may have: they name folders, too."""
 
 PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-"""A class in a module: ``my_module:MyEncoding``."""
+"""An object in a module: ``my_module:MyEncoding``."""
 
-SHORT = 12
-"""Digits of a source's SHA-256 that are shown."""
+MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
+SUITE_FILE = "<run_path>"  # the name by which `runpy` runs the file of a suite
 
 used_folders = set[str]()
-"""Where modules of plug-ins were found that are in no installed package."""
+"""Folders of modules of plug-ins that are in no installed package."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """Where an encoding is that is not one of ours.
+    """The place of an encoding or a task that is not one of ours.
 
     Args:
-        name: As it is asked for.
-        place: Module and class.
+        name: The name that it is asked for by.
+        place: Module and object.
         distribution: The installed package that offers it; None where the place was given.
-        version: Of that package.
+        version: The version of that package.
+        group: The kind of plug-in.
     """
 
     name: str
     place: str
     distribution: str | None = None
     version: str | None = None
+    group: Group = ENCODINGS
 
     @property
     def module(self) -> str:
@@ -54,29 +78,31 @@ class Plugin:
 
     @property
     def cls(self) -> str:
-        """Name of its class."""
+        """Name of its class, or of its task, in the module."""
         return self.place.partition(":")[2]
 
     def __str__(self) -> str:
         offered = f" of {self.distribution} {self.version}" if self.distribution else ""
-        return f"encoding {self.name!r}{offered}"
+        return f"{self.group.kind} {self.name!r}{offered}"
 
 
-def at_place(name: str) -> Plugin | None:
-    """The plug-in that a name like ``my_module:MyEncoding`` means; None for another kind of name.
+def at_place(name: str, group: Group = ENCODINGS) -> Plugin | None:
+    """Return the plug-in that a name like ``my_module:MyEncoding`` means; None for another kind of name.
 
     The current directory is searched after everything that is installed, now and by the processes of runs.
     """
     if not PLACE.fullmatch(name):
         return None
     add_paths([os.getcwd()])
-    return Plugin(name, name)
+    return Plugin(name, name, group=group)
 
 
-def hint_of_file(name: str) -> str:
-    """How to name what is in a file here, if ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean one."""
+def hint_of_file(name: str, group: Group = ENCODINGS) -> str:
+    """How to name an object in a file here, if ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean one."""
     file = Path(re.split(r"[.:]", name)[0] + ".py")
-    return f" A class in {file} is {file.stem}:Class." if file.stem.isidentifier() and file.is_file() else ""
+    if not (file.stem.isidentifier() and file.is_file()):
+        return ""
+    return f" A {group.noun} in {file} is {file.stem}:{group.example}."
 
 
 def add_paths(folders: Iterable[str]) -> None:
@@ -87,34 +113,84 @@ def add_paths(folders: Iterable[str]) -> None:
 
 
 @functools.cache
-def offered() -> tuple[dict[str, Plugin], dict[str, str]]:
-    """What installed packages offer: plug-ins by name, and what is wrong with others, by name."""
+def offered(group: Group = ENCODINGS) -> tuple[dict[str, Plugin], dict[str, str]]:
+    """Return the plug-ins that installed packages offer, by name, and what is wrong with others, by name."""
     from importlib import metadata  # 0.05 s: not needed for --help
 
     found, problems = dict[str, Plugin](), dict[str, str]()
-    for entry in metadata.entry_points(group=GROUP):
+    for entry in metadata.entry_points(group=group.entry_points):
         package = entry.dist
-        words = (package.name, package.version) if package else (None, None)
-        plugin = Plugin(entry.name, entry.value, *words)
+        name, version = (package.name, package.version) if package else (None, None)
+        plugin = Plugin(entry.name, entry.value, name, version, group)
         known = found.setdefault(plugin.name, plugin)
         if not NAME.fullmatch(plugin.name):
             problems[plugin.name] = f"{plugin} has a name of other characters than letters, digits and . _ -"
         elif not PLACE.fullmatch(plugin.place):
-            problems[plugin.name] = f"{plugin} is at {plugin.place!r}, expected package.module:Class"
+            problems[plugin.name] = f"{plugin} is at {plugin.place!r}, expected package.module:{group.example}"
         elif known.place != plugin.place:
             problems[plugin.name] = f"{plugin} is offered by {known.distribution} {known.version} too; uninstall one"
     return {name: plugin for name, plugin in sorted(found.items()) if name not in problems}, problems
 
 
+def clash(name: str, ours: Iterable[str], group: Group = ENCODINGS) -> str:
+    """Return a warning that an installed package offers something by the name of one of ours; empty if none does."""
+    plugin = offered(group)[0].get(name) if name in ours else None
+    return f"{plugin} has the name of one of pebench's own, which is used: {plugin.place} is not." if plugin else ""
+
+
+def by_name(name: str, ours: Iterable[str], registered_in: str | None, group: Group = ENCODINGS) -> Plugin | None:
+    """Return the plug-in called `name`, unless it is one of ours or was registered in this process.
+
+    Args:
+        name: Name of a plug-in, or its place.
+        ours: Names of pebench's own.
+        registered_in: The module that has registered something by this name in this process, if one has.
+        group: The kind of plug-in.
+
+    Raises:
+        UserError: If a package offers it, but not as it should.
+    """
+    if name in ours:
+        return None
+    found, problems = offered(group)
+    if name in problems:
+        raise UserError(problems[name])
+    plugin = at_place(name, group) or found.get(name)
+    if plugin and registered_in and plugin.module.split(".")[0] != registered_in.split(".")[0]:
+        return None  # not registered by the package that offers it
+    return plugin
+
+
+def check_name(name: str, what: str, ours: Iterable[str], known: str | None, group: Group = ENCODINGS) -> None:
+    """Refuse a name that something cannot be registered by.
+
+    Args:
+        name: The name.
+        what: What is to be registered, for the message.
+        ours: Names of pebench's own.
+        known: The place of something else that has this name already, if there is one.
+        group: The kind of plug-in.
+
+    Raises:
+        UserError: With the reason.
+    """
+    article = "an" if group.kind[0] in "aeiou" else "a"
+    if not NAME.fullmatch(name):
+        raise UserError(f"expected a name of letters, digits and . _ - for {article} {group.kind}, got {name!r}.")
+    if name in ours:
+        raise UserError(f"{group.kind} {name!r} is one of pebench's own; register {what} by another name.")
+    if known:
+        raise UserError(f"{group.kind} {name!r} is {known} already; register {what} by another name.")
+
+
 @functools.cache
 def card(plugin: Plugin) -> EncodingCard:
-    """The card of a plug-in; its module is imported only if its source does not tell.
+    """Return the card of a plug-in encoding; its module is imported only if its source does not suffice.
 
     Raises:
         UserError: If there is no such module or class, or it is no encoding.
     """
-    if not plugin.distribution and (folder := folder_of(plugin.module)):
-        used_folders.add(folder)
+    note_folder(plugin)
     try:
         return read_card(plugin.name, plugin.module, plugin.cls)
     except UnreadableError:
@@ -122,29 +198,42 @@ def card(plugin: Plugin) -> EncodingCard:
 
 
 def load(plugin: Plugin) -> type:
-    """The class of a plug-in.
+    """Return the class of a plug-in encoding.
 
     Raises:
         UserError: If there is none, or importing it fails.
     """
-    module = import_module(plugin.module, str(plugin))
-    if not hasattr(module, plugin.cls):
-        near = nearest(plugin.cls, [name for name, found in vars(module).items() if isinstance(found, type)])
-        hint = f" Did you mean {plugin.module}:{near}?" if near else ""
-        raise UserError(f"{plugin}: {module.__file__ or plugin.module} has no {plugin.cls!r}.{hint}")
-    found = getattr(module, plugin.cls)
+    found = load_object(plugin, lambda other: isinstance(other, type))
     card_of(plugin.name, found)  # refuses what is no encoding
     if "name" not in vars(found):
         found.name = plugin.name
     return found  # type: ignore[no-any-return]
 
 
+def load_object(plugin: Plugin, fits: Callable[[Any], bool]) -> Any:
+    """Import the module of a plug-in and return the object that it names there.
+
+    Args:
+        plugin: The plug-in.
+        fits: Selects the objects of the module that may have been meant by a misspelt name.
+
+    Raises:
+        UserError: If there is none, or importing it fails.
+    """
+    module = import_module(plugin.module, str(plugin))
+    if not hasattr(module, plugin.cls):
+        near = nearest(plugin.cls, [name for name, found in vars(module).items() if fits(found)])
+        hint = f" Did you mean {plugin.module}:{near}?" if near else ""
+        raise UserError(f"{plugin}: {module.__file__ or plugin.module} has no {plugin.cls!r}.{hint}")
+    return getattr(module, plugin.cls)
+
+
 def import_module(module: str, what: str) -> ModuleType:
-    """A module.
+    """Import a module.
 
     Args:
         module: Its dotted name.
-        what: It is for, for the message.
+        what: What it is for, for the message.
 
     Raises:
         UserError: If there is none, or importing it fails.
@@ -160,41 +249,40 @@ def import_module(module: str, what: str) -> ModuleType:
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 
 
-def origin(plugin: Plugin) -> dict[str, str]:
-    """What a record says of a plug-in: place, package and version, and the SHA-256 of its module's source now."""
-    facts = {"place": plugin.place, "distribution": plugin.distribution, "version": plugin.version}
-    return {name: text for name, text in facts.items() if text} | {"sha256": digest(find_source(plugin.module))}
+def note_folder(plugin: Plugin) -> None:
+    """Remember the folder of a plug-in's module, where it is in no installed package, for the processes of runs."""
+    if not plugin.distribution and (folder := folder_of(plugin.module)):
+        used_folders.add(folder)
 
 
-def digest(source: Path | None) -> str:
-    """SHA-256 of a file; ``unknown`` where there is none."""
-    try:
-        return hashlib.sha256(source.read_bytes()).hexdigest() if source else "unknown"
-    except OSError:
-        return "unknown"
-
-
-def origin_text(facts: Mapping[str, Any]) -> str:
-    """What `origin` found, in short.
-
-    Example:
-        >>> origin_text({"place": "mine:Rows", "sha256": "0123456789abcdef"})
-        'mine:Rows, source 0123456789ab'
-        >>> origin_text({"place": "mine:Rows", "distribution": "mine", "version": "1.0", "sha256": "unknown"})
-        'mine 1.0, mine:Rows, source unknown'
-    """
-    package = f"{facts['distribution']} {facts.get('version', '')}, " if "distribution" in facts else ""
-    return f"{package}{facts.get('place')}, source {str(facts.get('sha256', 'unknown'))[:SHORT]}"
-
-
-def folder_of(module: str) -> str | None:
-    """The folder that must be on Python's path for a module to be found; None where that is unknown.
+def needs(modules: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders and the modules by which another process knows the plug-ins that this one does.
 
     Args:
-        module: Its dotted name.
+        modules: Modules that have registered something in this process.
     """
-    source = find_source(module)
-    if source is None:
-        return None
-    levels = len(module.split(".")) + (source.name == "__init__.py")
-    return str(source.resolve().parents[levels - 1])
+    named = {module for module in modules if module not in (*MAIN, SUITE_FILE)}
+    folders = {folder_of(module) for module in named} | used_folders
+    return tuple(sorted(filter(None, folders))), tuple(sorted(named))
+
+
+def stays_here(registered: Mapping[str, str], words: Iterable[str], script: bool, modules: bool = True) -> str:
+    """Return the registered name that other processes will not know, as they do not import its module; empty if none.
+
+    Args:
+        registered: Names registered in this process, each with the module that did it.
+        words: The names that those processes need, and options that may hold others.
+        script: Whether those processes import the script again that started this one, as multiprocessing's do.
+        modules: Whether they import the modules that this one has.
+    """
+    again = MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
+    lost = {*MAIN, SUITE_FILE} - {*again}
+    here = {name for name, module in registered.items() if not modules or module in lost}
+    parts = (part for word in words for part in re.findall(r"[\w.-]+", word))
+    return next((part for part in parts if part in here), "")
+
+
+def origin(plugin: Plugin) -> dict[str, str]:
+    """Return what a record holds of a plug-in: place, package, version, and the SHA-256 of its module's source now."""
+    facts = {"place": plugin.place, "distribution": plugin.distribution, "version": plugin.version}
+    return {name: text for name, text in facts.items() if text} | {"sha256": digest(find_source(plugin.module))}

@@ -1,4 +1,4 @@
-"""PoPE: what a channel holds is its magnitude, where it is, its phase."""
+"""PoPE: content is the magnitude of a channel, position its phase."""
 
 import math
 
@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -14,12 +15,11 @@ from pebench.encodings.registry import register
 class PolarEncoding(PositionalEncoding):
     """Polar embedding (PoPE): logits sum_c softplus(q_c) softplus(k_c) cos(offset · theta^(-c/K) + delta_c).
 
-    The offset is the key's position minus the query's. Where RoPE turns pairs of channels, whose content
-    has a phase of its own, here all of a channel's phase is position. Each head has its own delta,
-    shared by all layers.
+    The offset is the key's position minus the query's. RoPE turns pairs of channels, whose content has a
+    phase of its own; here all of a channel's phase is position. Each head has its own delta, shared by all layers.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         theta: Base of the frequencies, dimensionless.
 
     Shape:
@@ -33,9 +33,9 @@ class PolarEncoding(PositionalEncoding):
         Embeddings", section 3, https://arxiv.org/abs/2509.10534.
 
     Differs from the paper:
-        1. Delta is not kept in [-2π, 0]: a phase is the same a turn further, and 0, where it starts, is the
-           limit, at which a clamp lets no gradient through.
-        2. All layers share delta, as in x-transformers; the paper's models seem to have one for each.
+        1. Delta is not kept in [-2π, 0]: a full turn changes no phase, and delta starts at 0, the limit, where a clamp
+           has no gradient.
+        2. All layers share delta, as in x-transformers; in the paper each layer seems to have its own.
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -47,9 +47,12 @@ class PolarEncoding(PositionalEncoding):
     """
 
     cite = ("gopalakrishnan2025decoupling",)
+    mark = 28
     axes = (1,)
     relative = True
     size = "num_heads * head_dim"
+    paper = ("relative", "text")
+    paper_size = 32  # 4 heads x 8 channels
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10000.0) -> None:
         super().__init__(spec)
@@ -59,21 +62,21 @@ class PolarEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """No offset."""
+        """Set delta to zero."""
         nn.init.zeros_(self.delta)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The phase of every channel: (L, K), within a turn."""
+        """Return the phase of every channel, within one turn: (L, K)."""
         channels = torch.arange(self.spec.head_dim, device=positions.device, dtype=torch.float64)
         phases = positions.double() * self.theta ** (-channels / self.spec.head_dim)
         return (phases % (2 * math.pi)).float()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Magnitudes at their phases."""
+        """Return queries and keys as vectors with content's magnitude and position's phase."""
         return polar(q, state), polar(k, state + self.delta.float())
 
 
 def polar(x: Tensor, phase: Tensor) -> Tensor:
-    """Softplus of x (..., L, K) as lengths of vectors at `phase`: (..., L, 2K), 32-bit inside."""
+    """Return vectors of length softplus(x), x of shape (..., L, K), at a phase (L, K): (..., L, 2K), 32-bit inside."""
     length = F.softplus(x.float())
     return torch.cat((length * phase.cos(), length * phase.sin()), dim=-1).to(x.dtype)

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_ratio
 from pebench.encodings.registry import register
 
 
@@ -11,19 +12,19 @@ from pebench.encodings.registry import register
 class PositionMatrixEncoding(PositionalEncoding):
     """A trained matrix of low rank per position, on the content there: x + U_p V_p^T x.
 
-    What ``multiply`` does with a diagonal matrix. A position outside the trained extent is an error.
+    It generalises ``multiply``, whose matrix is diagonal. A position outside the trained extent is an error.
 
     Args:
-        spec: The model; two tables (max_len, D, rank).
-        rank: Of the matrices; ``d_model`` allows any.
+        spec: Sizes of the model, for two tables (max_len, D, rank).
+        rank: Rank of the matrices; with ``d_model`` they can be any.
         ratio: Root mean square of the product relative to the content's at initialisation.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a rank below 1, a negative ratio, or a position that is negative, fractional or beyond the
-            extent.
+        ValueError: For a rank below 1, a negative ratio, or a position that is negative, fractional or outside
+            the extent.
 
     Source:
         None known: the question "why add and not multiply?" in its general form.
@@ -37,8 +38,11 @@ class PositionMatrixEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
+    mark = 29
     beyond = "refuses"
     size = "2 * 4 * max_len * d_model"
+    paper = ("refuses",)
+    paper_size = 2048  # 8 positions x two factors of 4 x 32
 
     def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -51,15 +55,15 @@ class PositionMatrixEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both factors so that the product keeps the content's scale: N(0, 1/rank) and N(0, 1/D)."""
+        """Draw both factors from N(0, 1/rank) and N(0, 1/D), so that the product keeps the content's scale."""
         nn.init.normal_(self.left, std=self.rank**-0.5)
         nn.init.normal_(self.right, std=self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """Rows of the tables for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        """Return the indices of the tables' rows for `positions`: (L,)."""
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus its position's matrix times content."""
+        """Return content plus its position's matrix times content."""
         small = torch.einsum("bld,ldr->blr", x, self.right[state].to(x.dtype))
         return x + self.ratio * torch.einsum("blr,ldr->bld", small, self.left[state].to(x.dtype))

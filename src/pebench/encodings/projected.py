@@ -1,4 +1,4 @@
-"""Add and concat behind trained projections: the same function, but for a matrix on the content."""
+"""Addition and concatenation behind trained projections: the same function, but for a matrix on the content."""
 
 from torch import Tensor, nn
 
@@ -11,7 +11,7 @@ from pebench.encodings.table import TableEncoding
 class AddProjEncoding(TableEncoding):
     """Fixed sinusoid of d_p channels, projected to the model's width and added: x + P p.
 
-    The control of ``concat-proj``, whose matrix on the content an embedding table can take in.
+    The control of ``concat-proj``, whose matrix on the content an embedding table can absorb.
 
     Args:
         spec: The model.
@@ -40,7 +40,10 @@ class AddProjEncoding(TableEncoding):
     """
 
     cite = ("hallam2026fusion",)
+    mark = 5
     size = "d_model * d_model"
+    paper = ()
+    paper_size = 1024  # 32 x 32
 
     def __init__(
         self,
@@ -53,16 +56,16 @@ class AddProjEncoding(TableEncoding):
     ) -> None:
         super().__init__(spec)
         self.d_p = spec.d_model if d_p is None else d_p
-        self.tell(table, self.d_p, base, ratio)
+        self.make_table(table, self.d_p, base, ratio)
         self.position = nn.Parameter(Tensor(spec.d_model, self.d_p))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the matrix from N(0, 1/d_p): it keeps the vectors' scale."""
+        """Draw the matrix from N(0, 1/d_p), which keeps the vectors' scale."""
         nn.init.normal_(self.position, std=self.d_p**-0.5)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus projected position."""
+        """Return content plus projected position."""
         return x + nn.functional.linear(state.to(self.position.dtype), self.position).to(x.dtype)
 
 
@@ -87,11 +90,11 @@ class ConcatProjEncoding(AddProjEncoding):
             such ``start`` or ``table``.
 
     Source:
-        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807, "concatenation with projection", as its abstract reads.
+        Hallam and Tseng 2026, https://arxiv.org/abs/2601.05807: "concatenation with projection", after its abstract.
 
     Differs from the paper:
-        1. W is kept as its two blocks, each drawn so that it keeps the scale of what it projects. Weight decay leaves
-           them alone, as it does all that is an encoding's.
+        1. W is kept as two blocks, each drawn so that it keeps the scale of its input. Weight decay leaves them out, as
+           all parameters of encodings.
 
     Example:
         >>> import torch
@@ -103,7 +106,10 @@ class ConcatProjEncoding(AddProjEncoding):
     """
 
     cite = ("hallam2026fusion",)
+    mark = 8
     size = "2 * d_model * d_model"
+    paper = ()
+    paper_size = 2048  # 2 matrices of 32 x 32
 
     def __init__(
         self,
@@ -123,9 +129,9 @@ class ConcatProjEncoding(AddProjEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw both blocks so that they keep scales: N(0, 1/d_p) and N(0, 1/D), or set the latter."""
+        """Draw both blocks so that they keep scales, from N(0, 1/d_p) and N(0, 1/D), or set content's to identity."""
         super().reset_parameters()
-        if not hasattr(self, "content"):
+        if not hasattr(self, "content"):  # called by the constructor of the base class
             return
         if self.start == "identity":
             nn.init.eye_(self.content)
@@ -133,5 +139,5 @@ class ConcatProjEncoding(AddProjEncoding):
             nn.init.normal_(self.content, std=self.spec.d_model**-0.5)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Projected content plus projected position."""
+        """Return projected content plus projected position."""
         return super().embed(nn.functional.linear(x, self.content), state)

@@ -1,9 +1,10 @@
-"""Random: a fixed Gaussian vector per position, summed onto the input and never trained."""
+"""Random: a Gaussian vector per position, added to the input and never trained."""
 
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_ratio
 from pebench.encodings.registry import register
 
 
@@ -11,23 +12,22 @@ from pebench.encodings.registry import register
 class RandomEncoding(PositionalEncoding):
     """Frozen random table, added to the input: nearly orthogonal codes without any order in them.
 
-    The control for what it takes of a fixed code: it tells positions apart as a sinusoid does, but
-    neighbours are as unlike as strangers. A position outside the trained extent is an error.
+    The control of fixed vectors: it distinguishes positions as a sinusoid does, but neighbours are as different as
+    any two positions. A position outside the trained extent is an error.
 
     Args:
-        spec: The model; the table has one row for each of its ``max_len`` positions.
-        table_seed: Decides the table, for all seeds of a run alike.
+        spec: Sizes of the model; the table has one row for each of its ``max_len`` positions.
+        table_seed: Seed of the table, which is the same for all seeds of a run.
         ratio: Root mean square of the table relative to the content's at initialisation.
 
     Shape:
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent, or a negative ``ratio``.
+        ValueError: For a position that is negative, fractional or outside the extent, or a negative ``ratio``.
 
     Source:
-        None; the control that the learned table of Gehring et al. 2017, https://arxiv.org/abs/1705.03122,
-        starts from.
+        None: a control. The learned table of Gehring et al. 2017, https://arxiv.org/abs/1705.03122, starts like this.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -37,8 +37,11 @@ class RandomEncoding(PositionalEncoding):
     """
 
     cite = ("pebench",)
+    mark = 30
     beyond = "refuses"
     table: Tensor
+    paper = ("refuses",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, table_seed: int = 0, ratio: float = 1.0) -> None:
         super().__init__(spec)
@@ -47,9 +50,9 @@ class RandomEncoding(PositionalEncoding):
         self.register_buffer("table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise))
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The rows' numbers for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        """Return the indices of the table's rows for `positions`: (L,)."""
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
-        """Content plus code."""
+        """Return content plus the table's rows."""
         return x + self.table[state].to(x.dtype)

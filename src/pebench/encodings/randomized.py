@@ -1,4 +1,4 @@
-"""Randomized: positions drawn in order from a longer range, so that training has seen large ones."""
+"""Randomized: positions drawn in order from a longer range, so that training includes large ones."""
 
 from dataclasses import replace
 
@@ -14,19 +14,20 @@ from pebench.encodings.wrapper import RandomWrapper
 class RandomizedEncoding(RandomWrapper):
     """Another encoding with n tokens at n random places, in order, of a range several times as long.
 
-    In training every batch has its own places; in evaluation all have the same, drawn once for all.
+    In training every batch has its own positions; in evaluation all have the same, drawn once.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
-        times: Length of the range, in trained lengths; tokens beyond it are an error.
+        times: Length of the range, in trained lengths; longer texts are an error.
 
     Shape:
         As the other encoding's.
 
     Raises:
-        ValueError: If ``times`` is below 1, or the other encoding counts tokens by itself or mixes neighbours, of which
-            there are few at random places; for positions that are negative, fractional or beyond the range.
+        ValueError: If ``times`` is below 1, or the other encoding counts tokens instead of using positions, or mixes
+            neighbours, of which there are few at random positions; for positions that are negative, fractional or
+            outside the range.
 
     Source:
         Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843.
@@ -34,9 +35,9 @@ class RandomizedEncoding(RandomWrapper):
     Differs from the paper:
         1. In evaluation the paper draws again; here the result must not depend on a draw.
         2. Its range is 2048 long, for texts of up to 40 in training and 500 in the test.
-        3. A text shorter than the trained length has the first of as many places as that has, so that a prefix is where
-           it is in the whole; the paper draws as many as there are tokens.
-        4. Distances follow from the places; for encodings of distance the authors' code draws the distances instead.
+        3. As many positions are drawn as the trained length has, and a shorter text takes the first of them, so that a
+           prefix has the positions that it has in the whole; the paper draws as many as there are tokens.
+        4. Distances follow from the positions; for encodings of distance the authors' code draws the distances instead.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(4,), causal=True)
@@ -46,6 +47,9 @@ class RandomizedEncoding(RandomWrapper):
     """
 
     cite = ("ruoss2023randomized",)
+    mark = 31
+    paper = ("refuses",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4) -> None:
         if times < 1:
@@ -60,7 +64,7 @@ class RandomizedEncoding(RandomWrapper):
         self._fixed: tuple[Tensor | None, Tensor | None] = (None, None)
 
     def place(self, positions: Tensor) -> Tensor:
-        """Random places for the integer positions of every axis: (L, P)."""
+        """Return random positions in the longer range for the integer positions of every axis: (L, P)."""
         if self.training:
             return self.inner.place(self._draw(positions, self.generator()))
         if positions is not self._fixed[0]:
@@ -69,16 +73,17 @@ class RandomizedEncoding(RandomWrapper):
         return self.inner.place(self._fixed[1])
 
     def _draw(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Places by a generator, or the fixed ones of as many tokens."""
+        """Return the positions that a generator draws, or with None the fixed ones."""
         columns = []
         for axis, size in enumerate(self._sizes(positions)):
+            # evaluation has a generator for each axis and size, so that equal texts have equal positions
             chance = generator or torch.Generator().manual_seed(1000 * axis + size)
             places = torch.randperm(self.inner.spec.extent[axis], generator=chance)[:size].sort().values
             columns.append(places.to(positions)[positions[:, axis].long()])
-        return torch.stack(columns, dim=1)
+        return torch.stack(columns, dim=1)  # P columns (L,) to (L, P)
 
     def _sizes(self, positions: Tensor) -> tuple[int, ...]:
-        """How many places each axis needs: its trained extent, or more if there are more positions."""
+        """Return the number of positions to draw for each axis: its trained extent, or more if the text is longer."""
         if positions is not self._seen[0]:
             limits = torch.tensor(self.inner.spec.extent, device=positions.device)
             if (positions < 0).any() or (positions >= limits).any() or (positions != positions.floor()).any():

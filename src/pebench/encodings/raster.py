@@ -1,4 +1,4 @@
-"""Raster: the cells of a grid counted through in one row, as if it were text."""
+"""Raster: the cells of a grid numbered row by row, as if they were text."""
 
 from dataclasses import replace
 
@@ -14,17 +14,17 @@ from pebench.encodings.wrapper import RandomWrapper, Wrapper
 class RasterEncoding(Wrapper):
     """Another encoding that is told a patch's number in row-major order, one axis instead of two.
 
-    Rows are as far apart as in training, or, in a wider image, as it is wide. On text nothing changes.
+    Rows are as far apart as the trained width, or, in a wider image, as its width. On text nothing changes.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
 
     Shape:
         As the other encoding's.
 
     Raises:
-        ValueError: If the other encoding moves tokens at random: it must be the outer one.
+        ValueError: If the other encoding moves tokens at random, which must be the outer one.
 
     Source:
         Dosovitskiy et al. 2020, "An Image is Worth 16x16 Words", appendix D.4,
@@ -37,6 +37,9 @@ class RasterEncoding(Wrapper):
     """
 
     cite = ("dosovitskiy2021image",)
+    mark = 32
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add") -> None:
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))
@@ -45,7 +48,7 @@ class RasterEncoding(Wrapper):
         self.isotropic = self.inner.isotropic and (spec.num_axes == 1 or self.blind)
 
     def numbers(self, positions: Tensor) -> Tensor:
-        """The cells' numbers, of which no two cells share one: (L, 1)."""
+        """Return the numbers of the cells, different for all cells: (L, 1)."""
         number = torch.zeros_like(positions[:, :1])
         spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
         for axis, size in enumerate(self.spec.extent):
@@ -53,5 +56,5 @@ class RasterEncoding(Wrapper):
         return number
 
     def prepare(self, positions: Tensor) -> object:
-        """What the other encoding needs of the numbers."""
+        """Return what the other encoding prepares of the numbers."""
         return self.inner.prepare(self.numbers(positions))

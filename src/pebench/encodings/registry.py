@@ -1,117 +1,76 @@
-"""Names of encodings: ours, registered ones, those of installed packages, and classes in modules.
+"""Encodings by name: pebench's own, registered ones, those of installed packages, and classes in modules.
 
-Ours are classes decorated with ``@register("name")`` in a file of `pebench.encodings`. Listing, checking
-a name and checking an option happen here, in milliseconds, from source files alone (see `pebench.encodings.cards`);
+Pebench's own are classes decorated with ``@register("name")`` in a file of `pebench.encodings`. Listing them, checking
+a name and checking an option take milliseconds, as they read source files alone (see `pebench.encodings.cards`);
 `load_encoding` imports the one file.
+
+Calls go one way: from here to `options`, `registered`, `plugins` and `ours`, from these to `cards`, and from there to
+`sources`.
 """
 
-import ast
 import contextlib
-import functools
 import importlib
-import math
-import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pebench.config import RunConfig
-from pebench.encodings import plugins
-from pebench.encodings.cards import EncodingCard, card_of, find_source, parsed, read_card
+from pebench.encodings import plugins, registered
+from pebench.encodings.cards import EncodingCard, card_of
+from pebench.encodings.options import normalise, split_options
+from pebench.encodings.origins import digest, source_of
+from pebench.encodings.ours import encoding_cards, hint_of_name, unknown_encoding
 from pebench.encodings.plugins import Plugin
-from pebench.errors import UNREADABLE, UserError, unknown_name
+from pebench.encodings.registered import adopt, needs, origins, stays_here
+from pebench.errors import UserError
+
+__all__ = [
+    "adopt", "clash", "encoding_card", "encoding_cards", "find_plugin", "hint_of_name", "load_encoding", "needs",
+    "normal_options", "origins", "our_parts", "parse_encoding", "parts_of", "plugin_cards", "read_encoding", "register",
+    "source_now", "stays_here", "unknown_encoding",
+]  # fmt: skip
 
 T = TypeVar("T", bound=type)
-_registered: dict[str, type] = {}
-_plugins: dict[Plugin, type] = {}
-_origins: dict[type, dict[str, str]] = {}
-_MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
-_SUITE = "<run_path>"  # what `runpy` calls the file of a suite
-
-OTHER_NAMES = {
-    "add": ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla"),
-    "axial-learned": ("axial", "factorized", "learnedaxial"),
-    "concat": ("concatenate", "concatenated", "concatenation"),
-    "cpe": ("cpvt", "peg"),
-    "fox": ("forgetting", "forgettingtransformer"),
-    "interpolated": ("linearscaling", "positioninterpolation"),
-    "kerple-log": ("kerple",),
-    "learnable-fourier": ("fourier", "fourierfeatures"),
-    "learned": ("ape", "learnable", "learnedabsolute"),
-    "log-cpb": ("continuouspositionbias", "cpb", "swinv2"),
-    "none": ("nope",),
-    "ntk-rope": ("dynamicntk", "ntk", "ntkaware"),
-    "rope": ("axialrope", "roformer", "rope2d", "rotary", "rotation"),
-    "shaw": ("relative", "rpr"),
-    "some-layers": ("irope", "rnope"),
-    "swin-bias": ("relativepositionbias", "rpb", "swin"),
-    "t5-bias": ("relativebias", "t5"),
-    "transformer-xl": ("txl",),
-}
-"""What others call our encodings, in small letters and digits alone; ``docs/encodings.md`` has more, with options."""
+_loaded: dict[Plugin, type] = {}
 
 
 def register(name: str) -> Callable[[T], T]:
-    """Class decorator that makes an encoding known as `name` in this process.
+    """Class decorator that makes an encoding known by a name in this process.
 
-    Processes of runs find the class in its module, or by importing the script again that asked for them.
+    Processes of runs find the class in its module, or by importing the script that they were started from.
 
     Args:
-        name: Of letters, digits and ``. _ -``.
+        name: A name of letters, digits and ``. _ -``.
 
     Raises:
-        UserError: If it cannot be a name, or is that of another encoding.
+        UserError: If it cannot be a name, or is the name of another encoding.
     """
 
     def decorate(cls: T) -> T:
-        if not _is_ours(cls):
+        if not registered.is_ours(cls):
             _check_name(name, cls)
-        _registered[name] = cls
+        registered.classes[name] = cls
         cls.name = name  # type: ignore[attr-defined]
         return cls
 
     return decorate
 
 
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.startswith("pebench.encodings.")
-
-
 def _check_name(name: str, cls: type) -> None:
-    if not plugins.NAME.fullmatch(name):
-        raise UserError(f"expected a name of letters, digits and . _ - for an encoding, got {name!r}.")
-    if name in encoding_cards():
-        raise UserError(f"encoding {name!r} is one of pebench's own; register {cls.__name__} by another name.")
-    known = _registered.get(name, cls)
-    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):  # defined anew, in a notebook
-        where = f"{known.__module__}:{known.__qualname__}"
-        raise UserError(f"encoding {name!r} is {where} already; register {cls.__name__} by another name.")
+    known = registered.classes.get(name, cls)
+    same = (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)  # as a cell is run again
+    place = None if same else f"{known.__module__}:{known.__qualname__}"
+    plugins.check_name(name, cls.__name__, encoding_cards(), place)
 
 
-@functools.cache
-def encoding_cards() -> dict[str, EncodingCard]:
-    """Every encoding of this package by name, in alphabetical order."""
-    found = {}
-    for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
-        for node in parsed(path):
-            if isinstance(node, ast.ClassDef) and (name := _registered_name(node)):
-                found[name] = read_card(name, f"pebench.encodings.{path.stem}", node.name)
-    return dict(sorted(found.items()))
-
-
-def _registered_name(node: ast.ClassDef) -> str | None:
-    for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", None) == "register":
-            return str(ast.literal_eval(decorator.args[0]))
-    return None
+# Cards and classes by name
 
 
 def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
-    """Encodings that are registered here or offered by installed packages, and what is wrong with others of those."""
-    names = [name for name, cls in _registered.items() if not _is_ours(cls)]
-    found, problems = {name: card_of(name, _registered[name]) for name in names}, list(plugins.offered()[1].values())
-    for name in plugins.offered()[0]:
+    """Return the cards of registered and installed encodings of others, and the problems of those that have any."""
+    offered, broken = plugins.offered()
+    found = {name: card_of(name, cls) for name, cls in registered.of_others().items()}
+    problems = list(broken.values())
+    for name in offered:
         try:
             found[name] = encoding_card(name)
             if name in encoding_cards():
@@ -122,157 +81,89 @@ def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
 
 
 def clash(name: str) -> str:
-    """That an installed package offers an encoding by the name of one of ours; nothing if none does."""
-    plugin = plugins.offered()[0].get(name) if name in encoding_cards() else None
-    return f"{plugin} has the name of one of pebench's own, which is used: {plugin.place} is not." if plugin else ""
+    """Return a warning if an installed package offers an encoding by a name of pebench's own; else nothing."""
+    return plugins.clash(name, encoding_cards())
 
 
 def find_plugin(name: str) -> Plugin | None:
-    """Where the encoding called `name` is, unless it is one of ours or was registered in this process.
+    """Return the plug-in of a name; None for pebench's own encodings and those registered in this process.
 
     Raises:
-        UserError: If a package offers it, but not as it should.
+        UserError: If an installed package offers the name in a way that cannot be used.
     """
-    if name in encoding_cards():
-        return None
-    found, problems = plugins.offered()
-    if name in problems:
-        raise UserError(problems[name])
-    plugin, cls = plugins.at_place(name) or found.get(name), _registered.get(name)
-    if plugin and cls and plugin.module.split(".")[0] != cls.__module__.split(".")[0]:
-        return None  # not by the package that offers it
-    return plugin
-
-
-def hint_of_name(name: str) -> str:
-    """What to say of a name that others have for one of ours, or of several in one; nothing of another.
-
-    Args:
-        name: Without options.
-
-    Example:
-        >>> hint_of_name("RoPE-2D")
-        "'rope' is what it is called here; see: pebench list encodings"
-    """
-    if "," in name:
-        return f"Expected one name each: {' '.join(f'--pe {part.strip()}' for part in name.split(','))}"
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    ours = next((ours for ours, others in OTHER_NAMES.items() if plain in others), None)
-    return f"{ours!r} is what it is called here; see: pebench list encodings" if ours else ""
-
-
-def unknown_encoding(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """As `unknown_name`, but that a name which others have for one of ours is answered with ours."""
-    hint = hint_of_name(name.partition("(")[0])
-    return UserError(f"unknown {kind} {name!r}. {hint}") if hint else unknown_name(kind, name, known)
+    cls = registered.classes.get(name)
+    return plugins.by_name(name, encoding_cards(), cls.__module__ if cls else None)
 
 
 def encoding_card(name: str) -> EncodingCard:
-    """The card of the encoding called `name`.
+    """Return the card of an encoding.
 
     Raises:
-        UserError: Where there is none, with the nearest name.
+        UserError: If there is no encoding of that name; the message has the nearest one.
     """
     if name in encoding_cards():
         return encoding_cards()[name]
     if plugin := find_plugin(name):
         return plugins.card(plugin)
-    if name in _registered:
-        return card_of(name, _registered[name])
+    if name in registered.classes:
+        return card_of(name, registered.classes[name])
     if hint := plugins.hint_of_file(name):
         raise UserError(f"unknown encoding {name!r}.{hint}")
-    raise unknown_encoding("encoding", name, [*encoding_cards(), *_registered, *plugins.offered()[0], "module:Class"])
+    known = [*encoding_cards(), *registered.classes, *plugins.offered()[0], "module:Class"]
+    raise unknown_encoding("encoding", name, known)
 
 
 def load_encoding(name: str) -> type:
-    """The class of the encoding called `name`; imports its file.
+    """Return the class of an encoding; imports its file.
 
     Raises:
-        UserError: Where there is none, or importing it fails.
+        UserError: If there is no encoding of that name, or importing it fails.
     """
-    if name in encoding_cards() and name not in _registered:
-        importlib.import_module(encoding_cards()[name].module)
     if plugin := find_plugin(name):
-        if plugin not in _plugins:
-            facts = plugins.origin(plugin)  # before the import: the source may change later
-            _plugins[plugin] = plugins.load(plugin)
-            _origins[_plugins[plugin]] = facts
-        return _plugins[plugin]
-    encoding_card(name)
-    cls = _registered[name]
-    if not _is_ours(cls) and cls not in _origins:
-        place = f"{cls.__module__}:{cls.__qualname__}"
-        _origins[cls] = {"place": place, "sha256": plugins.digest(_source(cls))}
+        return _load_plugin(plugin)
+    card = encoding_card(name)
+    if name not in registered.classes:
+        importlib.import_module(card.module)
+    cls = registered.classes[name]
+    if not registered.is_ours(cls):
+        registered.remember_origin(cls)
     return cls
 
 
+def _load_plugin(plugin: Plugin) -> type:
+    if plugin not in _loaded:
+        facts = plugins.origin(plugin)  # before the import, as the source may change later
+        _loaded[plugin] = plugins.load(plugin)
+        registered.remember_origin(_loaded[plugin], facts)
+    return _loaded[plugin]
+
+
 def source_now(name: str) -> str | None:
-    """The SHA-256 of the source of the plug-in called `name`, as it is now; None if it is not here."""
+    """Return the SHA-256 of a plug-in's source as it is now; None if the plug-in is not here."""
     try:
         plugin = find_plugin(name)
     except UserError:
         return None
-    cls = _registered.get(name)
-    source = find_source(plugin.module) if plugin else _source(cls) if cls else None
-    return plugins.digest(source) if source else None
+    cls = registered.classes.get(name)
+    module = plugin.module if plugin else cls.__module__ if cls else None
+    source = source_of(module) if module else None
+    return digest(source) if source else None
 
 
-def _source(cls: type) -> Path | None:
-    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or find_source(cls.__module__)
-    return Path(origin) if origin else None
-
-
-def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What another process needs to know the encodings that this one does: folders, and modules to import."""
-    modules = {
-        cls.__module__ for cls in _registered.values() if not _is_ours(cls) and cls.__module__ not in (*_MAIN, _SUITE)
-    }
-    folders = {plugins.folder_of(module) for module in modules} | plugins.used_folders
-    return tuple(sorted(filter(None, folders))), tuple(sorted(modules))
-
-
-def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
-    """Know the encodings that another process does; see `needs`.
-
-    Raises:
-        UserError: If a module cannot be imported.
-    """
-    plugins.add_paths(folders)
-    for module in modules:
-        plugins.import_module(module, f"what registers encodings, {module}")
-
-
-def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
-    """The encoding, if any, that other processes will not know, since they do not import what registered it.
-
-    Args:
-        words: Names of encodings, and options that may name others.
-        script: Whether those processes import the script again that started this one, as multiprocessing's do.
-        modules: Whether they import the modules that this one has.
-    """
-    again = _MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
-    lost = {cls.__module__ for cls in _registered.values() if not modules} | {*_MAIN, _SUITE} - {*again}
-    here = {name for name, cls in _registered.items() if not _is_ours(cls) and cls.__module__ in lost}
-    return next((name for word in words for name in re.findall(r"[\w.-]+", word) if name in here), "")
-
-
-def origins(classes: Iterable[type]) -> dict[str, dict[str, str]]:
-    """What those of some classes are that are not ours, and where from, by name: what a record says of them."""
-    found = {cls.name: cls for cls in classes if cls in _origins}  # type: ignore[attr-defined]
-    return {name: _origins[cls] | {"summary": card_of(name, cls).summary} for name, cls in found.items()}
+# Names with options
 
 
 def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
-    """Take apart a name with options, as one encoding's option names another.
+    """Return the name and the options of a name with options, as one encoding's option may hold another.
 
     Args:
-        text: ``"rope"``, ``"rope(theta=500.0)"``, or as tables name it: ``"concat (table=learned)"``.
+        text: ``"rope"``, ``"rope(theta=500.0)"``, or a table's label: ``"concat (table=learned)"``.
 
     Returns:
-        The name, and options in their normal form.
+        The name, and the options that differ from their defaults.
 
     Raises:
-        UserError: If it cannot be read, or names what does not exist.
+        UserError: If the text has another form, or names what does not exist.
 
     Example:
         >>> parse_encoding("rope(theta=500)")
@@ -283,41 +174,36 @@ def parse_encoding(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def read_encoding(text: str) -> tuple[str, dict[str, Any]]:
-    """What `parse_encoding` returns, but options as they are given, those that have their defaults too."""
-    name, bracket, rest = text.partition("(")
-    name = name.rstrip()
-    if not bracket:
+    """Return what `parse_encoding` does, but all options, as they are written."""
+    name, options = split_options(text)
+    if "(" not in text:  # options are checked by who takes them, and the name with them
         encoding_card(name)
-        return name, {}
-    source = f"_({rest}"
-
-    def value(node: ast.expr) -> Any:
-        try:
-            return ast.literal_eval(node)
-        except UNREADABLE:  # a word without quotes
-            return ast.get_source_segment(source, node)
-
-    try:
-        call = ast.parse(source, mode="eval").body
-        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
-            raise SyntaxError
-        options = {word.arg: value(word.value) for word in call.keywords if word.arg}
-        if len(options) < len(call.keywords):  # one is given twice, or is **something
-            raise SyntaxError
-    except UNREADABLE:
-        raise UserError(
-            "expected an encoding as in rope, rope(theta=500.0) or concat(table=learned), values as Python writes them "
-            f"(5, True, 'learned', None), got {text!r}."
-        ) from None
     return name, options
 
 
-def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """An encoding, and those that it changes or joins, each with the options that it is given.
+def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, whole numbers made floats where floats are meant.
 
     Args:
-        name: Of the encoding.
-        options: Those that differ from their defaults.
+        name: The encoding's name.
+        options: Keyword options of its constructor.
+
+    Raises:
+        UserError: For an option that the encoding does not have, of the wrong type, or not finite.
+
+    Example:
+        >>> normal_options("rope", {"theta": 10}), normal_options("add", {"ratio": 1})
+        ({'theta': 10.0}, {})
+    """
+    return normalise(encoding_card(name), options)
+
+
+def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield an encoding, and the encodings that it changes or combines, each with its options.
+
+    Args:
+        name: The encoding's name.
+        options: Options that differ from their defaults.
 
     Example:
         >>> list(parts_of("stack", {"second": "alibi"}))
@@ -325,57 +211,27 @@ def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mappi
     """
     yield name, options
     card = encoding_card(name)
-    for value in {**card.options, **options}.values() if card.declared["wraps"] else ():
+    if not card.declared["wraps"]:
+        return
+    for value in {**card.options, **options}.values():
         if isinstance(value, str):
             with contextlib.suppress(UserError):  # an option that names no encoding
                 yield from parts_of(*parse_encoding(value))
 
 
 def our_parts(configs: Iterable[RunConfig]) -> dict[str, set[str]]:
-    """Our own encodings that runs consist of, by name, each with the options that some of the runs set.
+    """Return the encodings of pebench's own that runs consist of, by name, with the options that some run sets.
 
-    Those of others are left out: a page must not depend on which packages its reader has.
+    Others' encodings are left out, as a page must not depend on the packages that its reader has.
 
     Args:
-        configs: Of the runs.
+        configs: Configurations of the runs.
     """
     ours, found = encoding_cards(), dict[str, set[str]]()
     for config in configs:
-        for name, options in parts_of(config.encoding, config.encoding_args) if config.encoding in ours else ():
+        if config.encoding not in ours:
+            continue
+        for name, options in parts_of(config.encoding, config.encoding_args):
             if name in ours:
                 found.setdefault(name, set()).update(options)
     return found
-
-
-def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of an encoding in one form, so that the same run has the same name.
-
-    Args:
-        name: Of the encoding.
-        options: Keyword options of its constructor.
-
-    Returns:
-        The options that differ from their defaults, whole numbers made floats where floats are meant.
-
-    Raises:
-        UserError: For an option that it does not have, of the wrong type, or not finite.
-
-    Example:
-        >>> normal_options("rope", {"theta": 10}), normal_options("add", {"ratio": 1})
-        ({'theta': 10.0}, {})
-    """
-    card, normal = encoding_card(name), {}
-    for option, value in options.items():
-        if option not in card.options:
-            raise unknown_name(f"option of encoding {name!r}:", option, card.options or ["(it has none)"])
-        kind, default = card.types[option], card.options[option]
-        if kind is float and type(value) is int:
-            value = float(value) if abs(value) <= sys.float_info.max else math.inf
-        if value == default:
-            continue
-        if type(value) is not kind:
-            raise UserError(f"option {option!r} of encoding {name!r} expects {kind.__name__}, got {value!r}.")
-        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
-            raise UserError(f"option {option!r} of encoding {name!r} must be finite, got {value!r}.")
-        normal[option] = value
-    return normal

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -13,14 +14,14 @@ from pebench.encodings.registry import register
 class RotaryEncoding(PositionalEncoding):
     r"""Rotary embedding (RoPE) of queries and keys, axial over the position axes.
 
-    A head's K channels form K/2 pairs, n = K / 2P of them for each axis. Pair i of an axis turns by
+    A head's K channels form K/2 pairs, n = K / 2P for each axis. Pair i of an axis turns by
     the angle p · theta^(-i/n), p the token's position on that axis, so that a logit depends on
     differences of positions alone. Channel c is paired with channel c + K/2 (the half-split layout of
     GPT-NeoX and Llama checkpoints; the paper's pairs are neighbours: the same up to a permutation of
-    channels, to which a trained model is indifferent).
+    channels, which makes no difference to a trained model).
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies, dimensionless; ``None`` takes the papers' values, 10000 for one
             axis and 100 for more.
 
@@ -35,7 +36,7 @@ class RotaryEncoding(PositionalEncoding):
         theta 100, Heo et al. 2024, https://arxiv.org/abs/2403.13298.
 
     Differs from the paper:
-        Nothing known but the layout above, and that rows come first on grids, where the authors have columns first.
+        1. The layout above; and on grids rows come first, where the authors have columns first.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -46,7 +47,11 @@ class RotaryEncoding(PositionalEncoding):
     """
 
     cite: ClassVar[tuple[str, ...]] = ("su2024roformer", "heo2024rotary")
+    aliases: ClassVar[tuple[str, ...]] = ("axialrope", "roformer", "rope2d", "rotary", "rotation")
+    mark = 4
     relative = True
+    paper: ClassVar[tuple[str, ...]] = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
         super().__init__(spec)
@@ -60,11 +65,11 @@ class RotaryEncoding(PositionalEncoding):
         self.pairs = spec.head_dim // (2 * spec.num_axes)
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """What the pairs of an axis turn by from one position to the next.
+        """Return the angles by which the pairs of an axis turn from one position to the next.
 
         Args:
             axis: The axis.
-            length: Positions that it spans; of no importance here, but to forms of RoPE that stretch.
+            length: Positions that the text spans on it; unused here, but by forms of RoPE that stretch.
 
         Returns:
             (n,) radians, 64-bit.
@@ -72,18 +77,19 @@ class RotaryEncoding(PositionalEncoding):
         return self.theta ** (-torch.arange(self.pairs, dtype=torch.float64) / self.pairs)
 
     def prepare(self, positions: Tensor) -> Any:
-        """Cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
+        """Return cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
         spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
-        table = torch.stack([self.frequencies(axis, span) for axis, span in enumerate(spans)])
+        table = torch.stack([self.frequencies(axis, span) for axis, span in enumerate(spans)])  # (P, n)
+        # 64-bit, as 32-bit angles are off by half a thousandth at position 10,000; (L, P, n) to (L, K/2)
         angles = (positions.double().unsqueeze(-1) * table.to(positions.device)).flatten(1)
         return angles.cos().float(), angles.sin().float()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """Turn queries and keys alike."""
+        """Rotate queries and keys alike."""
         return rotate(q, *state), rotate(k, *state)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
-    a, b = x.chunk(2, dim=-1)
+    """Rotate the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
+    a, b = x.chunk(2, dim=-1)  # (..., L, K/2) each
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)

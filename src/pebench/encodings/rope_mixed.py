@@ -1,11 +1,12 @@
-"""RoPE-Mixed: rotations whose frequencies, a vector over the two axes each, are trained."""
+"""RoPE-Mixed: rotations with trained frequencies, each a vector over the two axes."""
 
 import math
 
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.rope import rotate
 
@@ -14,11 +15,12 @@ from pebench.encodings.rope import rotate
 class RopeMixedEncoding(PositionalEncoding):
     """Rotary embedding on grids with trained frequencies: pair c of a head turns by f_c · (row, column).
 
-    A pair so knows diagonals, where ``rope`` gives it one axis. Every head of every layer has its own.
+    A pair can so turn along diagonals, while ``rope`` gives each pair one axis. Every head of every layer has its own
+    frequencies.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 4.
-        theta: Base of the frequencies at initialisation, dimensionless.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 4.
+        theta: Base of the initial frequencies, dimensionless.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
@@ -31,7 +33,7 @@ class RopeMixedEncoding(PositionalEncoding):
         https://arxiv.org/abs/2403.13298; the initialisation from the authors' code.
 
     Differs from the paper:
-        Nothing known but the layout of the pairs and that rows come first, see ``rope``.
+        1. The layout of the pairs, and rows come first, see ``rope``.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8, 8), causal=False)
@@ -43,9 +45,12 @@ class RopeMixedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
+    mark = 33
     axes = (2,)
     relative = True
     size = "num_layers * num_heads * head_dim"
+    paper = ("relative", "images")
+    paper_size = 64  # 2 layers x 4 heads x 4 frequencies of two axes
 
     def __init__(self, spec: EncodingSpec, *, theta: float = 10.0) -> None:
         super().__init__(spec)
@@ -57,18 +62,18 @@ class RopeMixedEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Two perpendicular directions for each head, drawn evenly; lengths as the frequencies of axial RoPE."""
+        """Draw two perpendicular directions for each head; the lengths are the frequencies of axial RoPE."""
         quarter = self.spec.head_dim // 4
         lengths = self.theta ** (-torch.arange(quarter) / quarter)
         turn = 2 * math.pi * torch.rand(self.spec.num_layers, self.spec.num_heads, 1)
-        first = torch.stack((turn.sin() * lengths, turn.cos() * lengths), dim=1)
+        first = torch.stack((turn.sin() * lengths, turn.cos() * lengths), dim=1)  # (N, 2, H, K/4)
         second = torch.stack((turn.cos() * lengths, -turn.sin() * lengths), dim=1)
         with torch.no_grad():
             self.frequencies.copy_(torch.cat((first, second), dim=-1))
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
-        """Turn queries and keys alike."""
+        """Rotate queries and keys alike."""
         rows, columns = self.frequencies[layer].float().unsqueeze(-2)  # (H, 1, K/2)
-        angles = state[:, :1] * rows + state[:, 1:] * columns
+        angles = state[:, :1] * rows + state[:, 1:] * columns  # (L, 1) times (H, 1, K/2) to (H, L, K/2)
         cos, sin = angles.cos(), angles.sin()
         return rotate(q, cos, sin), rotate(k, cos, sin)

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -11,12 +12,12 @@ from pebench.encodings.registry import register
 class SandwichEncoding(PositionalEncoding):
     """Bias of head h by the inner product of two sinusoids: (sum_k cos(distance / base^(2k/d)) - d/2) / (8h/H).
 
-    k goes from 1 to d/2. It falls as a logarithm would, and not evenly.
+    k goes from 1 to d/2. The bias falls about as a logarithm does, not monotonically.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         d: Channels of the sinusoids, even.
-        base: Of the wavelengths, dimensionless.
+        base: Base of the wavelengths, dimensionless.
 
     Shape:
         bias: (H, L, L), the same in every layer.
@@ -38,10 +39,13 @@ class SandwichEncoding(PositionalEncoding):
     """
 
     cite = ("chi2023dissecting",)
+    mark = 34
     axes = (1,)
     relative = True
     isotropic = True
     mirror_blind = True
+    paper = ("relative", "isotropic", "mirror_blind", "text")
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, d: int = 128, base: float = 10000.0) -> None:
         super().__init__(spec)
@@ -51,15 +55,15 @@ class SandwichEncoding(PositionalEncoding):
         self.d, self.base = d, base
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The bias between all pairs of `positions`: (H, L, L)."""
-        different, which = offsets(positions)
+        """Return the bias between all pairs of `positions`: (H, L, L)."""
+        different, which = unique_offsets(positions)
         distance, half = different.double(), self.d // 2
         products = torch.zeros_like(distance)
-        for k in range(1, half + 1):  # one after the other: another order of the sum would be other bits
+        for k in range(1, half + 1):  # in this order, as another one would change the last bits
             products += (distance * self.base ** (-k / half)).cos()
         rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=positions.device) / self.spec.num_heads
-        return spread(((products - half) / rates).float(), which)[0]
+        return pair_bias(((products - half) / rates).float(), which)[0]
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The same penalty in every layer."""
+        """Return the same penalty in every layer."""
         return state

@@ -1,4 +1,4 @@
-"""Shaw: a trained vector per clipped distance, compared with the query as if it were part of the key."""
+"""Shaw: a trained vector per clipped offset, added to the key as the query sees it."""
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +12,12 @@ class ShawEncoding(PositionalEncoding):
     """Relative representations of Shaw et al.: logits q·(k + a) / sqrt(K), a a trained vector of the clipped offset.
 
     Each layer has a table, which its heads share. The vectors that the paper also adds to the values
-    are left out: they need the attention weights, which fused attention never shows, and the authors
-    found them to make no difference (their table 3).
+    are left out: they need the attention weights, which fused attention does not return, and made no
+    difference in the authors' experiments (their table 3).
 
     Args:
-        spec: The model; on grids a table for each axis.
-        clip: Distance from which on all are one, in tokens or patches.
+        spec: Sizes of the model; on grids there is a table for each axis.
+        clip: Largest distance with a vector of its own, in tokens or patches; all larger ones share it.
 
     Shape:
         bias: (B, H, L, L).
@@ -30,9 +30,9 @@ class ShawEncoding(PositionalEncoding):
         https://arxiv.org/abs/1803.02155.
 
     Differs from the paper:
-        1. No vectors on the values, see above.
-        2. The clip is the paper's base model's, whose heads have tables of their own; its big model, with a clip of 8,
-           shares them as here.
+        1. There are no vectors on the values, see above.
+        2. The default clip is that of the paper's base model, whose heads have tables of their own; its big model, with
+           a clip of 8, shares them as here.
         3. On grids each axis has a table, and their vectors are summed. The paper is on text.
 
     Example:
@@ -47,8 +47,12 @@ class ShawEncoding(PositionalEncoding):
     """
 
     cite = ("shaw2018self",)
+    aliases = ("relative", "rpr")
+    mark = 35
     relative = True
     size = "num_layers * num_axes * (2 * 16 + 1) * head_dim"
+    paper = ("relative",)
+    paper_size = 528  # 2 layers x 33 offsets x 8 channels
 
     def __init__(self, spec: EncodingSpec, *, clip: int = 16) -> None:
         super().__init__(spec)
@@ -63,18 +67,18 @@ class ShawEncoding(PositionalEncoding):
         nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The row of every pair on each axis, query by key: (P, L, L)."""
+        """Return the row of every pair on each axis, query by key: (P, L, L)."""
         offset = (positions.unsqueeze(0) - positions.unsqueeze(1)).round().clamp(-self.clip, self.clip)
-        return (offset + self.clip).long().permute(2, 0, 1).contiguous()
+        return (offset + self.clip).long().permute(2, 0, 1).contiguous()  # (L, L, P) to (P, L, L)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """q·a of every pair, summed over the axes."""
+        """Return q·a of every pair, summed over the axes."""
         total = torch.zeros((), device=q.device, dtype=q.dtype)
         for table, rows in zip(self.table[layer], state, strict=True):
-            total = total + by_offset(q @ table.to(q.dtype).T, rows)
+            total = total + by_offset(q @ table.to(q.dtype).T, rows)  # (B, H, L, R) to (B, H, L, L)
         return total * self.spec.head_dim**-0.5
 
 
 def by_offset(logits: Tensor, rows: Tensor) -> Tensor:
-    """Logits by row of a table (B, H, L, R) to logits by key (B, H, L, L), the row of every pair given (L, L)."""
+    """Pick every pair's logit (B, H, L, L) from logits by row of a table (B, H, L, R), given the pairs' rows (L, L)."""
     return logits.gather(-1, rows.expand(*logits.shape[:2], -1, -1))

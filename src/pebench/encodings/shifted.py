@@ -1,4 +1,4 @@
-"""Shifted: all positions moved by a random number in training, so that only differences can be relied on."""
+"""Shifted: all positions moved by a random number in training, so that a model must learn from differences."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ class ShiftedEncoding(RandomWrapper):
     """Another encoding whose positions are moved by a random whole number per axis in training (SHAPE).
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
         most: Largest shift, in tokens or patches; ``None`` takes each axis's trained length.
 
@@ -40,6 +40,9 @@ class ShiftedEncoding(RandomWrapper):
     """
 
     cite = ("kiyono2021shape",)
+    mark = 36
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", most: int | None = None) -> None:
         if most is not None and most < 0:
@@ -51,7 +54,7 @@ class ShiftedEncoding(RandomWrapper):
         self.most = self_most
 
     def place(self, positions: Tensor) -> Tensor:
-        """The positions, in training shifted: (L, P)."""
+        """Return the positions, shifted in training: (L, P)."""
         if self.training:
             generator = self.generator()
             shift = [int(torch.randint(most + 1, (), generator=generator)) for most in self.most]

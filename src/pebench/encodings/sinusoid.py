@@ -1,4 +1,4 @@
-"""The sinusoid itself: the fixed vectors that `add` and `concat` both tell position by."""
+"""Sinusoids: the fixed vectors of positions that `add` and `concat` share."""
 
 import math
 
@@ -17,12 +17,12 @@ def check_width(width: int, axes: int, what: str) -> None:
 
 
 def quarter(width: int, step: int) -> int:
-    """A quarter of a width, rounded down to a multiple of ``step``, and at least that: what position is given."""
+    """Return a quarter of a width, rounded down to a multiple of ``step``, and at least ``step``."""
     return max(step, width // 4 // step * step)
 
 
 def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float = 1.0) -> Tensor:
-    r"""Fixed sinusoids of geometrically spaced wavelengths, axis after axis.
+    r"""Return fixed sinusoids of geometrically spaced wavelengths, axis after axis.
 
     Each axis has ``n = width / P`` channels; its channel pair i holds sine and cosine of
     p · base^(-2i/n). The vectors are scaled by sqrt(2) · ratio, which makes their root mean square
@@ -31,7 +31,7 @@ def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float 
     Args:
         positions: (L, P), any real numbers.
         width: Channels; a multiple of 2P.
-        base: Of the wavelengths, dimensionless: the longest is near base · 2π where there are many. 10000 in the paper.
+        base: Base of the wavelengths, dimensionless: with many, the longest is near base · 2π. 10000 in the paper.
         ratio: Root mean square of every row.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Some-heads: an encoding in the first heads alone."""
+"""Some-heads: another encoding in the first heads alone."""
 
 from typing import Any
 
@@ -16,19 +16,19 @@ class SomeHeadsEncoding(Wrapper):
     """Another encoding in the first n heads of every layer; the others know content alone.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding, which acts in attention alone: a name, alone or with options.
-        heads: n; ``None`` takes half of them.
+        heads: Number n of heads; ``None`` takes half of all.
 
     Shape:
         As the other encoding's.
 
     Raises:
-        ValueError: If n is none of 1 to H, or the encoding acts on the input.
+        ValueError: If n is not from 1 to H, or the other encoding acts on the input.
 
     Source:
-        None known; x-transformers has it for ALiBi (``alibi_num_heads``), where slopes are those of n heads
-        and not, as here, the first n of all.
+        None known; x-transformers has it for ALiBi (``alibi_num_heads``), with the slopes of n heads, where here they
+        are the first n of all.
 
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=(8,), causal=True)
@@ -39,6 +39,9 @@ class SomeHeadsEncoding(Wrapper):
     """
 
     cite = ("pebench",)
+    mark = 37
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", heads: int | None = None) -> None:
         super().__init__(spec, of)
@@ -48,18 +51,18 @@ class SomeHeadsEncoding(Wrapper):
             raise ValueError(f"heads of encoding 'some-heads' must be 1 to {spec.num_heads}, got {heads}")
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """As the other encoding does in the first heads; where it widens them, zeros widen the rest."""
-        told = self.inner.query_key(q, k, x, state, layer)
-        return self._first(told[0], q), self._first(told[1], k)
+        """Return the other encoding's first heads and plain other heads, widened by zeros where the first are wider."""
+        queries, keys = self.inner.query_key(q, k, x, state, layer)
+        return self._merge(queries, q), self._merge(keys, k)
 
-    def _first(self, told: Tensor, plain: Tensor) -> Tensor:
-        rest = F.pad(plain[:, self.heads :], (0, told.shape[-1] - plain.shape[-1]))
-        return torch.cat((told[:, : self.heads], rest), dim=1)
+    def _merge(self, encoded: Tensor, plain: Tensor) -> Tensor:
+        rest = F.pad(plain[:, self.heads :], (0, encoded.shape[-1] - plain.shape[-1]))  # (B, H - n, L, K')
+        return torch.cat((encoded[:, : self.heads], rest), dim=1)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
-        """As the other encoding's in the first heads, and zero."""
+        """Return the other encoding's bias in the first heads, and zero in the others."""
         bias = self.inner.bias(q, k, x, state, layer)
         if bias is None:
             return None
         acts = torch.arange(self.spec.num_heads, device=bias.device) < self.heads
-        return torch.where(acts[:, None, None], bias, 0.0).expand(q.shape[0], -1, -1, -1)
+        return torch.where(acts[:, None, None], bias, 0.0).expand(q.shape[0], -1, -1, -1)  # (B, H, L, L)

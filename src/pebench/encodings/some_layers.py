@@ -1,4 +1,4 @@
-"""Some-layers: an encoding in all layers but every k-th, or in those alone."""
+"""Some-layers: another encoding in all layers but every k-th, or in those alone."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,16 +15,16 @@ class SomeLayersEncoding(Wrapper):
     """Another encoding in all layers but every k-th, counted from 1; or in those alone.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding, which acts in attention alone: a name, alone or with options.
-        every: k.
-        but: Whether it is left out of every k-th layer, or in those alone.
+        every: Period k, in layers.
+        but: True leaves the other encoding out of every k-th layer; False keeps it in those alone.
 
     Shape:
         As the other encoding's.
 
     Raises:
-        ValueError: If no layer is left, or the encoding acts on the input.
+        ValueError: If no layer is left, or the other encoding acts on the input.
 
     Source:
         Yang et al. 2025, "Rope to Nope and Back Again", https://arxiv.org/abs/2501.18795:
@@ -43,23 +43,27 @@ class SomeLayersEncoding(Wrapper):
     """
 
     cite = ("yang2025rope",)
+    aliases = ("irope", "rnope")
+    mark = 38
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "rope", every: int = 4, but: bool = True) -> None:
         chosen = [n for n in range(spec.num_layers) if every > 0 and ((n + 1) % every == 0) != but]
         if not chosen:
             raise ValueError(f"encoding 'some-layers' acts in none of {spec.num_layers} layers with every={every}")
-        super().__init__(spec, of, replace(spec, num_layers=len(chosen)))  # with parameters for these alone
+        super().__init__(spec, of, replace(spec, num_layers=len(chosen)))  # with parameters for the chosen layers alone
         self.refuse_input()
         self.own = {layer: number for number, layer in enumerate(chosen)}
 
     def acts(self, layer: int) -> bool:
-        """Whether the encoding is in a layer, counted from 0."""
+        """Return True if the other encoding acts in a layer, counted from 0."""
         return layer in self.own
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """As the other encoding does, where it acts."""
+        """Return the other encoding's queries and keys in its layers, and plain ones in the others."""
         return self.inner.query_key(q, k, x, state, self.own[layer]) if self.acts(layer) else (q, k)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
-        """As the other encoding does, where it acts."""
+        """Return the other encoding's bias in its layers, and None in the others."""
         return self.inner.bias(q, k, x, state, self.own[layer]) if self.acts(layer) else None

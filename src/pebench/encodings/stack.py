@@ -1,4 +1,4 @@
-"""Stack: two encodings at once."""
+"""Stack: two encodings in one model."""
 
 import copy
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torch import Tensor
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
 from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
-from pebench.encodings.wrapper import RandomWrapper, leaves, overrides, that_seek_neighbours
+from pebench.encodings.wrapper import RandomWrapper, leaves, neighbour_mixers, overrides
 
 
 @register("stack")
@@ -19,18 +19,18 @@ class StackedEncoding(PositionalEncoding):
     """Two encodings, one after the other in every hook, as a vision transformer's learned table and rotations.
 
     Args:
-        spec: The model.
-        first: A name, alone or with options: ``"add"``, ``"add(ratio=0.5)"``.
-        second: Likewise.
+        spec: Sizes of the model.
+        first: The first encoding: a name, alone or with options, as in ``"add(ratio=0.5)"``.
+        second: The second encoding, likewise.
 
     Shape:
-        As both have them; biases are summed.
+        As the two encodings'; biases are summed.
 
     Raises:
-        ValueError: If the second takes channels from the first, if one widens what the other reads, or moves tokens at
-            random to where the other has no positions, or if both move them; and if what they tell of two tokens would
-            depend on the length of the text, as of ``xpos``, which counts from the middle, with a bias that reads
-            queries.
+        ValueError: If the second takes channels from the first; if one widens queries and keys that the other reads, or
+            moves tokens at random to where the other has no positions; if both move them; or if the logit of two tokens
+            would depend on the length of the text, as with ``xpos``, which counts from the middle, and a bias that
+            reads queries.
 
     Source:
         Heo et al. 2024, section 4, https://arxiv.org/abs/2403.13298: "RoPE + APE".
@@ -43,7 +43,10 @@ class StackedEncoding(PositionalEncoding):
     """
 
     cite = ("heo2024rotary",)
+    mark = 39
     wraps = True
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
         super().__init__(spec)
@@ -55,14 +58,14 @@ class StackedEncoding(PositionalEncoding):
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
         cells = grid_positions(spec.extent)[:2]
-        told = self._logits(cells, cells + 1) if self.relative else ()  # a bias may read what the other has turned
-        self.relative = self.relative and all(torch.allclose(here, there, atol=1e-3) for here, there in told)
+        logits = self._logits(cells, cells + 1) if self.relative else ()  # a bias may read what the other has rotated
+        self.relative = self.relative and all(torch.allclose(here, there, atol=1e-3) for here, there in logits)
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
 
     def _clash(self) -> str:
-        """Why the two cannot be together; nothing where they can."""
+        """Return the reason why the two cannot be combined; empty if they can."""
         if self.second.content_width != self.first.model_width:
             return "the second takes channels from the first"
         for mover, other in ((self.first, self.second), (self.second, self.first)):
@@ -72,7 +75,7 @@ class StackedEncoding(PositionalEncoding):
             if moves and other.beyond == "refuses":
                 return "one moves tokens to where the other has no positions"
             scatters = any(isinstance(part, RandomizedEncoding) for part in moves)
-            if scatters and any(that_seek_neighbours(other)):
+            if scatters and any(neighbour_mixers(other)):
                 return "one moves tokens away from the neighbours that the other looks for"
         usual = self.first.model_width // self.spec.num_heads
         layers = range(self.spec.num_layers)
@@ -84,15 +87,15 @@ class StackedEncoding(PositionalEncoding):
         try:
             for whole, part in self._logits(cells, cells[:half]):
                 if not torch.allclose(whole[..., :half, :half], part, rtol=1e-3, atol=1e-3):
-                    return "what they tell of two tokens would depend on how long the text is"
+                    return "the logit of two tokens would depend on how long the text is"
         except RuntimeError:
             return "one widens something that the other reads"
         return ""
 
     def _logits(self, *texts: Tensor) -> Iterator[list[Tensor]]:
-        """Layer by layer the logits (1, H, L, L) of texts at these positions, of which each begins as the longest does.
+        """Yield, layer by layer, the logits (1, H, L, L) of texts at these positions.
 
-        Parameters, of which some start at zero, queries, keys and content are drawn anew.
+        The texts are prefixes of one random text. Parameters are drawn anew, as some start at zero.
         """
         tried, draw, heads = copy.deepcopy(self).eval(), torch.Generator().manual_seed(0), self.spec.num_heads
         longest = max(map(len, texts))
@@ -101,7 +104,7 @@ class StackedEncoding(PositionalEncoding):
                 parameter.normal_(generator=draw)
             content = torch.randn(2, 1, heads, longest, self.model_width // heads, generator=draw)
             x = torch.randn(1, longest, self.model_width, generator=draw)
-            states = [tried(tried.prepare(tried.place(positions))) for positions in texts]
+            states = [tried.state(positions) for positions in texts]
             for layer in range(self.spec.num_layers):
                 found = []
                 for n, state in zip(map(len, texts), states, strict=True):
@@ -114,43 +117,43 @@ class StackedEncoding(PositionalEncoding):
 
     @property
     def content_width(self) -> int:
-        """What the first one leaves."""
+        """Width of content in the first encoding."""
         return self.first.content_width
 
     @property
     def model_width(self) -> int:
-        """What the second one makes of the first one's."""
+        """Width of the residual stream behind both encodings."""
         return self.second.model_width
 
     def parameter_count(self) -> int:
-        """What both declare."""
+        """Return the number of parameters that both declare."""
         return self.first.parameter_count() + self.second.parameter_count()
 
     def place(self, positions: Tensor) -> Tensor:
-        """Where the second one takes it that the first one has them."""
+        """Return the positions of the second encoding, made of those of the first."""
         return self.second.place(self.first.place(positions))
 
     def prepare(self, positions: Tensor) -> tuple[Any, Any]:
-        """What either needs."""
+        """Return what each of the two prepares."""
         return self.first.prepare(positions), self.second.prepare(positions)
 
     def forward(self, state: tuple[Any, Any]) -> tuple[Any, Any]:
-        """What either needs."""
+        """Return the states of the two."""
         return self.first(state[0]), self.second(state[1])
 
     def embed(self, x: Tensor, state: tuple[Any, Any]) -> Tensor:
-        """One, then the other."""
+        """Apply the first, then the second."""
         return self.second.embed(self.first.embed(x, state[0]), state[1])
 
     def residual(self, x: Tensor, valid: Tensor | None, state: tuple[Any, Any], layer: int) -> Tensor:
-        """One, then the other."""
+        """Apply the first, then the second."""
         return self.second.residual(self.first.residual(x, valid, state[0], layer), valid, state[1], layer)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> tuple[Tensor, Tensor]:
-        """One, then the other."""
+        """Apply the first, then the second."""
         return self.second.query_key(*self.first.query_key(q, k, x, state[0], layer), x, state[1], layer)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor | None:
-        """The sum."""
+        """Return the sum of the two biases."""
         one, other = self.first.bias(q, k, x, state[0], layer), self.second.bias(q, k, x, state[1], layer)
         return other if one is None else one if other is None else one + other

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias
 from pebench.encodings.registry import register
 
 
@@ -14,7 +15,7 @@ class SwinBiasEncoding(PositionalEncoding):
     An offset outside the table is an error.
 
     Args:
-        spec: The model; an axis of n positions has 2n - 1 offsets.
+        spec: Sizes of the model; an axis of n positions has 2n - 1 offsets.
 
     Shape:
         bias: (1, H, L, L).
@@ -26,8 +27,8 @@ class SwinBiasEncoding(PositionalEncoding):
         Liu et al. 2021, "Swin Transformer", equation 4, https://arxiv.org/abs/2103.14030.
 
     Differs from the paper:
-        1. Over the whole image, where the paper's attention is within windows; and on text too.
-        2. Rows are ordered by the key's position minus the query's; in the authors' tables it is the other way round.
+        1. Attention is over the whole image, in the paper within windows; and it serves text too.
+        2. Rows are ordered by the key's position minus the query's; the authors' tables have the opposite order.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(3,), causal=False)
@@ -40,9 +41,13 @@ class SwinBiasEncoding(PositionalEncoding):
     """
 
     cite = ("liu2021swin",)
+    aliases = ("relativepositionbias", "rpb", "swin")
+    mark = 40
     relative = True
     beyond = "refuses"
     size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"
+    paper = ("relative", "refuses")
+    paper_size = 120  # 2 layers x 15 offsets x 4 heads
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -56,19 +61,20 @@ class SwinBiasEncoding(PositionalEncoding):
         nn.init.trunc_normal_(self.table, std=0.02)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The row of every pair, query by key: (L, L)."""
-        offset = positions.unsqueeze(0) - positions.unsqueeze(1)
+        """Return the row of every pair, query by key: (L, L)."""
+        offset = positions.unsqueeze(0) - positions.unsqueeze(1)  # (L, L, P)
         reach = torch.tensor(self.spec.extent, device=positions.device) - 1
         if (offset.abs() > reach).any() or (offset != offset.floor()).any() or offset.isnan().any():
             raise ValueError(
                 f"encoding 'swin-bias' knows the integer offsets within {self.spec.extent}, "
                 f"got offsets up to {offset.abs().flatten(0, 1).amax(0).tolist()}"
             )
+        # row-major number of the offset among all offsets on all axes
         rows = torch.zeros(offset.shape[:2], dtype=torch.long, device=positions.device)
         for axis, side in enumerate(self.sides):
             rows = rows * side + (offset[..., axis] + reach[axis]).long()
         return rows
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The layer's number for every pair."""
-        return spread(self.table[layer], state)
+        """Return the layer's bias for every pair."""
+        return pair_bias(self.table[layer], state)

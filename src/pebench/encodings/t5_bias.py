@@ -5,7 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, spread
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import pair_bias
 from pebench.encodings.registry import register
 
 
@@ -13,28 +14,28 @@ from pebench.encodings.registry import register
 class T5BiasEncoding(PositionalEncoding):
     """Relative bias of T5: exact for near tokens, logarithmic buckets for far ones, shared by all layers.
 
-    In a causal model on text all buckets are for the past: half of them for one distance each, the rest
-    for distances that grow in equal ratios up to ``max_distance``, beyond which all share the last. Else
-    half of the buckets are for what comes before a token and half for what comes after.
+    In a causal model on text all buckets are for the past: half of them for one distance each, the others
+    for ranges that grow in equal ratios up to ``max_distance``; all larger distances share the last. In other
+    models half of the buckets are for keys before the query and half for keys after it.
 
     Args:
-        spec: The model; a table (num_buckets, H) for each position axis.
-        num_buckets: Of each table, a multiple of 4.
-        max_distance: From which on distances share a bucket, in tokens or patches.
+        spec: Sizes of the model; there is a table (num_buckets, H) for each position axis.
+        num_buckets: Rows of each table, a multiple of 4.
+        max_distance: Distance from which on all share the last bucket, in tokens or patches.
 
     Shape:
         bias: (1, H, L, L).
 
     Raises:
-        ValueError: If ``num_buckets`` is no multiple of 4, or ``max_distance`` is not beyond the exact buckets.
+        ValueError: If ``num_buckets`` is not a multiple of 4, or ``max_distance`` is not above the exact distances.
 
     Source:
         Raffel et al. 2020, "Exploring the Limits of Transfer Learning", section 2.1,
         https://arxiv.org/abs/1910.10683.
 
     Differs from the paper:
-        1. It is added to q·k / sqrt(K); T5 does not divide, and has weights that are smaller instead.
-        2. On grids the axes' biases are summed; the paper knows text alone.
+        1. The bias is added to q·k / sqrt(K); T5 does not divide, and draws smaller weights instead.
+        2. On grids the axes' biases are summed; the paper is on text.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -44,8 +45,12 @@ class T5BiasEncoding(PositionalEncoding):
     """
 
     cite = ("raffel2020exploring",)
+    aliases = ("relativebias", "t5")
+    mark = 41
     relative = True
     size = "32 * num_heads * num_axes"
+    paper = ("relative",)
+    paper_size = 128  # 32 buckets x 4 heads
 
     def __init__(self, spec: EncodingSpec, *, num_buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__(spec)
@@ -60,12 +65,12 @@ class T5BiasEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the tables anew: N(0, 1/D), as T5 does."""
+        """Draw the tables from N(0, 1/D), as T5 does."""
         nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
 
     def bucket(self, offset: Tensor) -> Tensor:
-        """The bucket of each offset, rounded, which is the key's position minus the query's."""
-        offset = offset.round()  # half a token is before or after, and no bucket is for that
+        """Return the bucket of each offset, a key's position minus a query's, rounded."""
+        offset = offset.round()  # there is no bucket between neighbours
         distance = offset.abs() if self.both else (-offset).clamp(min=0)
         ratio = (distance / self.exact).clamp(min=1).log() / math.log(self.max_distance / self.exact)
         far = (self.exact + (ratio * self.exact + 1e-6).floor()).clamp(max=2 * self.exact - 1)
@@ -73,14 +78,14 @@ class T5BiasEncoding(PositionalEncoding):
         return bucket + 2 * self.exact * (offset > 0) if self.both else bucket
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """The bucket of every pair of tokens, on each axis: (P, L, L)."""
-        return self.bucket(positions.T[:, None, :] - positions.T[:, :, None])
+        """Return the bucket of every pair of tokens, on each axis, query by key: (P, L, L)."""
+        return self.bucket(positions.T[:, None, :] - positions.T[:, :, None])  # (P, 1, L) minus (P, L, 1)
 
     def forward(self, state: Tensor) -> Tensor:
-        """The tables' numbers for every pair, summed over the axes: (1, H, L, L)."""
-        axes = [spread(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
+        """Return the tables' numbers for every pair, summed over the axes: (1, H, L, L)."""
+        axes = [pair_bias(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
         return torch.stack(axes).sum(dim=0)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """The same in every layer."""
+        """Return the same bias in every layer."""
         return state

@@ -1,29 +1,30 @@
-"""Tables of positions: the vectors, fixed or trained, that an encoding fuses with the content."""
+"""Tables of positions: vectors, fixed or trained, that encodings combine with content in different ways."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells, check_positive, check_ratio
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import cell_indices, check_positive, check_ratio
 from pebench.encodings.sinusoid import check_width, sinusoid
 
 KINDS = ("sinusoid", "learned")
 
 
 class Table(nn.Module):
-    """One vector per position, of root mean square `ratio` at initialisation.
+    """A vector per position, of root mean square `ratio` at initialisation.
 
     Args:
         kind: ``sinusoid``, or ``learned``: as in the encoding of that name, a row for each trained position, stored
             as N(0, ratio²/pace) and scaled by sqrt(pace) on use.
-        spec: The model.
+        spec: Sizes of the model.
         width: Channels of a vector.
         base: Base of the sinusoid's wavelengths, dimensionless.
         ratio: Root mean square of the vectors.
-        owner: Name of the encoding, for messages.
-        pace: The width of content, whose token table, on text, is stored and scaled likewise: a channel of either
-            then moves alike under Adam.
+        owner: The encoding's name, for messages.
+        pace: Width of content, whose token table, on text, is stored and scaled likewise, so that a channel of either
+            moves at the same rate under Adam.
 
     Raises:
         ValueError: For an unknown kind, or a base that is not positive.
@@ -42,52 +43,54 @@ class Table(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the rows, where there are any, from N(0, ratio²/pace)."""
+        """Draw the rows, if there are any, from N(0, ratio²/pace)."""
         if self.rows is not None:
             nn.init.normal_(self.rows, std=self.ratio * self.pace**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """(L, P) to the sinusoids (L, width), or to the rows' numbers (L,)."""
+        """Return the sinusoids (L, width) at positions (L, P), or the indices of their rows (L,)."""
         if self.rows is None:
             return sinusoid(positions, self.width, self.base, self.ratio)
-        return cells(positions, self.spec.extent, self.owner)
+        return cell_indices(positions, self.spec.extent, self.owner)
 
     def forward(self, prepared: Tensor) -> Tensor:
-        """What `prepare` returned, to (L, width)."""
+        """Return the vectors (L, width), given what `prepare` returned."""
         return prepared if self.rows is None else self.rows[prepared] * self.pace**0.5
 
 
 class TableEncoding(PositionalEncoding):
-    """What encodings share whose state is one vector per position; subclasses say what they do with it."""
+    """Base of encodings whose state is one vector per position; subclasses define its use."""
 
     table: Table
 
-    def tell(self, kind: str, width: int, base: float = 10000.0, ratio: float = 1.0, what: str = "d_p") -> None:
-        """Make the table, and declare what it brings.
+    def make_table(
+        self, kind: str, width: int, base: float = 10000.0, ratio: float = 1.0, width_name: str = "d_p"
+    ) -> None:
+        """Make the table; with a trained one the encoding has more parameters, and refuses positions without a row.
 
         Args:
             kind: One of `KINDS`.
             width: Channels of a vector.
-            base: Of a sinusoid.
+            base: Base of a sinusoid's wavelengths, dimensionless.
             ratio: Root mean square of the vectors.
-            what: Name of the width, for messages.
+            width_name: Name of the option that gives the width, for messages.
 
         Raises:
             ValueError: As `Table`, or for a width that cannot hold a sinusoid.
         """
         if kind != "learned":
-            check_width(width, self.spec.num_axes, f"{what} of encoding {self.name!r}")
+            check_width(width, self.spec.num_axes, f"{width_name} of encoding {self.name!r}")
         elif width <= 0:
-            raise ValueError(f"{what} of encoding {self.name!r} must be positive, got {width}")
+            raise ValueError(f"{width_name} of encoding {self.name!r} must be positive, got {width}")
         self.table = Table(kind, self.spec, width, base, ratio, self.name, self.content_width)
         if self.table.rows is not None:
             own = "" if self.size == "0" else f"{self.size} + "
             self.beyond, self.size = "refuses", f"{own}max_len * {width}"  # type: ignore[misc]
 
     def prepare(self, positions: Tensor) -> Any:
-        """What the table looks up."""
+        """Return the sinusoids, or the indices of rows, at `positions`."""
         return self.table.prepare(positions)
 
     def forward(self, state: Any) -> Tensor:
-        """The vectors at the positions: (L, width)."""
+        """Return the vectors at the positions: (L, width)."""
         return self.table(state)

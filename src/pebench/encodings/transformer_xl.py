@@ -1,10 +1,11 @@
-"""Transformer-XL: queries compared with projected sinusoids of the distance, and two trained queries for all."""
+"""Transformer-XL: queries compared with projected sinusoids of the distance, and two trained queries."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, check_positive, offsets
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import check_positive, unique_offsets
 from pebench.encodings.registry import register
 from pebench.encodings.shaw import by_offset
 from pebench.encodings.sinusoid import check_width, sinusoid
@@ -17,7 +18,7 @@ class TransformerXlEncoding(PositionalEncoding):
     Each layer has its own projection W and, for every head, its own u and v, as in XLNet.
 
     Args:
-        spec: The model; ``d_model`` must be even.
+        spec: Sizes of the model; ``d_model`` must be even.
         base: Base of the wavelengths, dimensionless.
 
     Shape:
@@ -30,10 +31,10 @@ class TransformerXlEncoding(PositionalEncoding):
         Dai et al. 2019, "Transformer-XL", section 3.3, https://arxiv.org/abs/1901.02860.
 
     Differs from the paper:
-        1. The relative encoding alone, without its memory of earlier segments.
-        2. u and v belong to a layer; the paper's are shared by all.
+        1. There is the relative encoding alone, without the memory of earlier segments.
+        2. Every layer has its own u and v; in the paper all layers share them.
         3. In a bidirectional model distances have a sign, as in XLNet.
-        4. r has root mean square 1, the paper's 0.71; W takes that in, at first it counts for sqrt(2) times more.
+        4. r has root mean square 1, the paper's 0.71. At first r weighs sqrt(2) times as much; W can absorb that.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -46,9 +47,13 @@ class TransformerXlEncoding(PositionalEncoding):
     """
 
     cite = ("dai2019transformerxl",)
+    aliases = ("txl",)
+    mark = 42
     axes = (1,)
     relative = True
     size = "num_layers * (d_model * d_model + 2 * d_model)"
+    paper = ("relative", "text")
+    paper_size = 2176  # 2 layers x (a matrix of 32 x 32, u and v of 32)
 
     def __init__(self, spec: EncodingSpec, *, base: float = 10000.0) -> None:
         super().__init__(spec)
@@ -61,24 +66,24 @@ class TransformerXlEncoding(PositionalEncoding):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the projection so that it keeps scales, N(0, 1/D), and u and v from N(0, 0.02²) as the authors do."""
+        """Draw the projection from N(0, 1/D), which keeps scales, and u and v from N(0, 0.02²), as the authors do."""
         nn.init.normal_(self.projection, std=self.spec.d_model**-0.5)
         nn.init.normal_(self.u, std=0.02)
         nn.init.normal_(self.v, std=0.02)
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Sinusoids of the different distances (U, D), and which of them every pair has (L, L)."""
-        different, pairs = offsets(positions)
-        if self.spec.causal and (positions.diff(dim=0) >= 0).all():  # no key that counts lies ahead
+        """Return sinusoids of the different distances (U, D), and the index of every pair's distance (L, L)."""
+        different, pairs = unique_offsets(positions)
+        if self.spec.causal and (positions.diff(dim=0) >= 0).all():  # keys that are not masked lie in the past
             past = int((different[:, 0] <= 0).sum())
             different, pairs = different[:past], pairs.clamp(max=past - 1)
         return sinusoid(-different, self.spec.d_model, self.base), pairs
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
-        """All terms but q·k."""
+        """Return all terms but q·k."""
         waves, pairs = state
-        keys = F.linear(waves.to(q.dtype), self.projection[layer].to(q.dtype))
-        keys = keys.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (H, U, K)
+        keys = F.linear(waves.to(q.dtype), self.projection[layer].to(q.dtype))  # (U, D)
+        keys = keys.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (U, H, K) to (H, U, K)
         position = by_offset((q + self.v[layer].to(q.dtype)) @ keys.mT, pairs)
-        content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)
+        content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)  # (B, H, L, K) to (B, H, 1, L)
         return (position + content) * self.spec.head_dim**-0.5

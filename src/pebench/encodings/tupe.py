@@ -1,11 +1,12 @@
-"""TUPE: content and position each with projections of their own, side by side in the logits."""
+"""TUPE: content and position with separate projections, summed in the logits."""
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, cells
-from pebench.encodings.concat_qk import beside
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.concat_qk import concatenated
+from pebench.encodings.positions import cell_indices
 from pebench.encodings.registry import register
 
 
@@ -16,21 +17,21 @@ class TupeEncoding(PositionalEncoding):
     All layers share p, U and V. A position outside the trained extent is an error, as with ``learned``.
 
     Args:
-        spec: The model; the table has one row for each of its ``max_len`` positions.
+        spec: Sizes of the model; the table has one row for each of its ``max_len`` positions.
 
     Shape:
         query_key: q and k (B, H, L, K) to (B, H, L, 2K).
 
     Raises:
-        ValueError: For a position that is negative, fractional or beyond the extent.
+        ValueError: For a position that is negative, fractional or outside the extent.
 
     Source:
         Ke et al. 2020, "Rethinking Positional Encoding in Language Pre-training", equation 7,
         https://arxiv.org/abs/2006.15595.
 
     Differs from the paper:
-        1. No row of its own for a [CLS] token: our models have none.
-        2. The norm on p has no trained scale and shift, and the projections no bias; the rows of U and V do as well.
+        1. There is no row for a [CLS] token, which our models do not have.
+        2. The norm on p has no trained scale and shift, and the projections no bias, as U and V can express these.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(2,), causal=True)
@@ -46,8 +47,11 @@ class TupeEncoding(PositionalEncoding):
     """
 
     cite = ("ke2021rethinking",)
+    mark = 43
     beyond = "refuses"
     size = "max_len * d_model + 2 * d_model * d_model"
+    paper = ("refuses",)
+    paper_size = 2304  # 8 vectors of 32, and two matrices of 32 x 32
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
@@ -61,17 +65,18 @@ class TupeEncoding(PositionalEncoding):
             nn.init.normal_(parameter, std=self.spec.d_model**-0.5)
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """Rows of the table for `positions`: (L,)."""
-        return cells(positions, self.spec.extent, self.name)
+        """Return the indices of the table's rows for `positions`: (L,)."""
+        return cell_indices(positions, self.spec.extent, self.name)
 
     def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Position's own queries and keys: (H, L, K) each."""
+        """Return the positions' queries and keys: (H, L, K) each."""
         normed = F.layer_norm(self.table[state], (self.spec.d_model,))
-        own = [F.linear(normed, weight).unflatten(-1, (self.spec.num_heads, -1)) for weight in self.projections]
-        return own[0].transpose(0, 1), own[1].transpose(0, 1)
+        queries, keys = F.linear(normed, self.projections[0]), F.linear(normed, self.projections[1])  # (L, D) each
+        heads = (self.spec.num_heads, -1)
+        return queries.unflatten(-1, heads).transpose(0, 1), keys.unflatten(-1, heads).transpose(0, 1)  # (H, L, K)
 
     def query_key(
         self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int
     ) -> tuple[Tensor, Tensor]:
-        """Append them to both."""
-        return beside(q, state[0]), beside(k, state[1])
+        """Append the positions' queries and keys to the content's."""
+        return concatenated(q, state[0]), concatenated(k, state[1])

@@ -1,4 +1,4 @@
-"""Widened: another encoding in a wider model, so that a wider stream can be told from what concat-wide puts in it."""
+"""Widened: another encoding in a wider model, to separate the effect of the width from concat-wide's positions."""
 
 import math
 from dataclasses import replace
@@ -13,21 +13,21 @@ from pebench.encodings.wrapper import Wrapper
 class WidenedEncoding(Wrapper):
     """Another encoding in a model whose residual stream is n channels wider, all of which that encoding deals out.
 
-    The control of ``concat-wide``: with the same n its stream is as wide, but its n channels are position's alone.
-    Heads, norms and projections grow with the stream; the feed-forward layer's hidden width stays. The model is a
-    larger one, so compare it under the regime ``parameters`` or ``FLOPs``.
+    The control of ``concat-wide``, whose stream is as wide with the same n, but has position alone in n channels.
+    Heads, norms and projections grow with the stream; the feed-forward layer's hidden width stays. The model is
+    larger, so compare it under the regime ``parameters`` or ``FLOPs``.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
-        channels: n, a multiple of the number of heads; ``None`` takes what ``concat-wide`` does: a quarter of
-            ``d_model``, rounded to a multiple of that and of 2P.
+        channels: Number n of additional channels, a multiple of the number of heads; ``None`` takes the default of
+            ``concat-wide``: a quarter of ``d_model``, rounded to a multiple of that number and of 2P.
 
     Shape:
         As the other encoding's in a model of width D + n.
 
     Raises:
-        ValueError: If ``channels`` is no positive multiple of the number of heads.
+        ValueError: If ``channels`` is not a positive multiple of the number of heads.
 
     Source:
         None: a control.
@@ -40,6 +40,8 @@ class WidenedEncoding(Wrapper):
     """
 
     cite = ("pebench",)
+    paper = ()
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add", channels: int | None = None) -> None:
         step = math.lcm(2 * spec.num_axes, spec.num_heads)

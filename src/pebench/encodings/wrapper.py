@@ -1,4 +1,4 @@
-"""What encodings share that change another one: where it acts, or where it takes the tokens to be."""
+"""Bases of encodings that change another one: where it acts, or which positions it is given."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +11,12 @@ from pebench.seeding import stream
 
 
 class Wrapper(PositionalEncoding):
-    """Hands every hook on to another encoding; override those that are to differ.
+    """Passes every hook on to another encoding; subclasses override those that are to differ.
 
     Args:
-        spec: The model.
+        spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
-        inner_spec: The model as the other encoding is to see it.
+        inner_spec: Sizes that the other encoding is built for, by default those of the model.
     """
 
     wraps = True
@@ -30,48 +30,48 @@ class Wrapper(PositionalEncoding):
 
     @property
     def content_width(self) -> int:
-        """That of the other encoding."""
+        """Width of content in the other encoding."""
         return self.inner.content_width
 
     @property
     def model_width(self) -> int:
-        """That of the other encoding."""
+        """Width of the residual stream with the other encoding."""
         return self.inner.model_width
 
     def parameter_count(self) -> int:
-        """What the other encoding declares."""
+        """Return the number of parameters that the other encoding declares."""
         return self.inner.parameter_count()
 
     def place(self, positions: Tensor) -> Tensor:
-        """As the other encoding does."""
+        """Return the positions that the other encoding uses."""
         return self.inner.place(positions)
 
     def prepare(self, positions: Tensor) -> Any:
-        """As the other encoding does."""
+        """Return what the other encoding prepares."""
         return self.inner.prepare(positions)
 
     def forward(self, state: Any) -> Any:
-        """As the other encoding does."""
+        """Return the other encoding's state."""
         return self.inner(state)
 
     def embed(self, x: Tensor, state: Any) -> Tensor:
-        """As the other encoding does."""
+        """Return the other encoding's input."""
         return self.inner.embed(x, state)
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
-        """As the other encoding does."""
+        """Return the other encoding's residual stream."""
         return self.inner.residual(x, valid, state, layer)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """As the other encoding does."""
+        """Return the other encoding's queries and keys."""
         return self.inner.query_key(q, k, x, state, layer)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
-        """As the other encoding does."""
+        """Return the other encoding's bias."""
         return self.inner.bias(q, k, x, state, layer)
 
     def refuse_input(self) -> None:
-        """Refuse an encoding that acts anywhere but in attention, or one made of such.
+        """Refuse another encoding that acts outside attention, or is made of one that does.
 
         Raises:
             ValueError: If it does.
@@ -84,17 +84,17 @@ class Wrapper(PositionalEncoding):
             )
 
     def refuse_neighbours(self) -> None:
-        """Refuse an encoding that mixes neighbouring tokens, or one made of such.
+        """Refuse another encoding that mixes neighbouring tokens, or is made of one that does.
 
         Raises:
             ValueError: If it does.
         """
-        for part in that_seek_neighbours(self.inner):
+        for part in neighbour_mixers(self.inner):
             raise ValueError(f"encoding {self.name!r} needs one that does not look for neighbours, got {part.name!r}")
 
 
 def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
-    """The encodings that an encoding is made of: itself, if it wraps no others."""
+    """Yield the encodings that an encoding is made of: itself, if it wraps no others."""
     inner = [part for part in encoding.children() if isinstance(part, PositionalEncoding)]
     for part in inner:
         yield from leaves(part)
@@ -102,33 +102,35 @@ def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
         yield encoding
 
 
-def that_seek_neighbours(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
-    """Those of its `leaves` that mix neighbouring tokens: they find them by differences of positions alone."""
-    return (part for part in leaves(encoding) if part.relative and overrides(part, "residual"))
+def neighbour_mixers(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
+    """Yield the `leaves` of an encoding that mix neighbouring tokens, found by differences of positions."""
+    for part in leaves(encoding):
+        if part.relative and overrides(part, "residual"):
+            yield part
 
 
 def overrides(encoding: PositionalEncoding, *hooks: str) -> bool:
-    """Whether an encoding has any of these hooks of its own."""
+    """Return True if an encoding overrides any of these hooks."""
     return any(getattr(type(encoding), hook) is not getattr(PositionalEncoding, hook) for hook in hooks)
 
 
 class RandomWrapper(Wrapper):
-    """Moves tokens at random in training, by draws that no dropout and no data order notices.
+    """Moves tokens at random in training, by draws that change neither dropout nor the order of data.
 
-    They depend on PyTorch's seed and on how many there have been, which a checkpoint keeps.
+    A draw depends on PyTorch's seed and on the number of draws before it, which a checkpoint keeps.
     """
 
     draws = 0
 
     def generator(self) -> torch.Generator:
-        """A generator for the next draw."""
+        """Return a generator for the next draw."""
         self.draws += 1
         return torch.Generator().manual_seed(stream(torch.initial_seed(), self.name, self.draws))
 
     def get_extra_state(self) -> int:
-        """What a checkpoint keeps beside parameters."""
+        """Return the number of draws, for a checkpoint."""
         return self.draws
 
     def set_extra_state(self, state: int) -> None:
-        """Go on from a checkpoint."""
+        """Restore the number of draws from a checkpoint."""
         self.draws = state

@@ -1,11 +1,12 @@
-"""xPos: RoPE whose logits also decay with distance, the faster the faster a pair turns."""
+"""xPos: RoPE whose logits also decay with distance, fastest for the pairs that turn fastest."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.rope import RotaryEncoding, rotate
 
@@ -15,11 +16,11 @@ class XposEncoding(RotaryEncoding):
     """Rotary embedding with a decay of each pair: its share of a logit is weighed by zeta^(distance / scale_base).
 
     zeta = (2i/K + 0.4) / 1.4 for pair i. The decay is split between the query, which shrinks with its position, and the
-    key, which grows; it only makes sense towards the past. In a text of more than 140 times ``scale_base`` tokens they
-    leave the range of 32-bit numbers.
+    key, which grows; it only makes sense towards the past. In a text of more than 140 times ``scale_base`` tokens the
+    two leave the range of 32-bit numbers.
 
     Args:
-        spec: The model; ``head_dim`` must be even.
+        spec: Sizes of the model; ``head_dim`` must be even.
         theta: Base of the frequencies; ``None`` as for ``rope``.
         scale_base: Distance over which a pair decays to its zeta, in tokens.
 
@@ -35,9 +36,9 @@ class XposEncoding(RotaryEncoding):
         https://arxiv.org/abs/2212.10554.
 
     Differs from the paper:
-        1. Positions are taken relative to the middle of the text, which cancels in the logits and keeps
-           both halves of the decay near 1; public implementations do likewise.
-        2. On texts longer than trained the paper also attends in blocks; here it attends to all that came before.
+        1. Positions count from the middle of the text, which cancels in the logits and keeps both halves
+           of the decay near 1; public implementations do likewise.
+        2. On texts longer than trained the paper also attends in blocks; here a token attends to all earlier ones.
 
     Example:
         >>> import math
@@ -50,8 +51,11 @@ class XposEncoding(RotaryEncoding):
     """
 
     cite = ("sun2023length",)
+    mark = 44
     axes = (1,)
     causal_only = True
+    paper = ("relative", "causal_only", "text")
+    paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, scale_base: float = 512.0) -> None:
         super().__init__(spec, theta=theta)
@@ -59,7 +63,7 @@ class XposEncoding(RotaryEncoding):
         self.scale_base = scale_base
 
     def prepare(self, positions: Tensor) -> Any:
-        """Cosine and sine of every pair's angle, times the query's decay and the key's: (L, K/2) each."""
+        """Return cosine and sine of every pair's angle, times the query's decay and the key's: (L, K/2) each."""
         cos, sin = super().prepare(positions)
         zeta = (torch.arange(self.pairs, device=positions.device, dtype=torch.float64) / self.pairs + 0.4) / 1.4
         middle = (positions.amax(dim=0) + positions.amin(dim=0)) / 2
@@ -67,5 +71,5 @@ class XposEncoding(RotaryEncoding):
         return cos * decay, sin * decay, cos / decay, sin / decay
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """Turn both, shrink queries and grow keys with their position."""
+        """Rotate queries and keys, shrink queries and grow keys with their position."""
         return rotate(q, *state[:2]), rotate(k, *state[2:])

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, check_positive
+from pebench.encodings.base import EncodingSpec
 from pebench.encodings.ntk_rope import NtkRotaryEncoding
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -15,16 +16,16 @@ class YarnEncoding(NtkRotaryEncoding):
     """Rotary embedding that interpolates by parts (YaRN), in a text s times the trained length.
 
     Pairs that turn less than once over the trained length are slowed down by s; those that turn more
-    than 32 times are left; between, the share of each falls linearly with the pair's number. The fastest
-    pair is always left, even on an axis of six positions or fewer, over which it turns less than once.
-    Queries and keys grow by 0.1 ln s + 1. Up to the trained length s is 1, and this is ``rope``.
+    than 32 times keep their frequency; in between, the slow-down falls linearly with the pair's number. The fastest
+    pair always keeps its frequency, even on an axis of six positions or fewer, over which it turns less than once.
+    Queries and keys are multiplied by 0.1 ln s + 1. Up to the trained length s is 1, and this is ``rope``.
 
     Args:
-        spec: The model; ``head_dim`` must be a multiple of 2P.
+        spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
         factor: s, the same for all lengths; ``None`` takes each text's own (dynamic).
-        fast: Turns over the trained length from which on a pair is left as it is.
-        slow: Turns up to which a pair is slowed down fully.
+        fast: Turns over the trained length from which on a pair keeps its frequency.
+        slow: Turns over the trained length up to which a pair is slowed down fully.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
@@ -37,9 +38,9 @@ class YarnEncoding(NtkRotaryEncoding):
         Peng et al. 2023, "YaRN", sections 3.2 to 3.4, https://arxiv.org/abs/2309.00071.
 
     Differs from the paper:
-        1. Between fast and slow the share is linear in the pair's number, rounded outwards, as in the
-           authors' code and all that follows it; equation 18 has it linear in the number of turns.
-        2. On grids each axis is stretched by its own s, and the growth is that of the longest.
+        1. Between fast and slow the slow-down is linear in the pair's number, with limits rounded outwards, as in the
+           authors' code and all that follows it; in equation 18 it is linear in the number of turns.
+        2. On grids each axis has its own s, and queries and keys are multiplied by the factor of the largest.
         3. With the dynamic s, the padding of a text past the trained length counts as the text.
 
     Example:
@@ -50,6 +51,9 @@ class YarnEncoding(NtkRotaryEncoding):
     """
 
     cite = ("peng2024yarn",)
+    mark = 45
+    paper = ("relative",)
+    paper_size = 0
 
     def __init__(
         self,
@@ -61,7 +65,7 @@ class YarnEncoding(NtkRotaryEncoding):
         slow: float = 1.0,
     ) -> None:
         super().__init__(spec, theta=theta, factor=factor)
-        if self.theta <= 1:  # or later pairs would not be slower
+        if self.theta <= 1:  # else later pairs would not be slower
             raise ValueError(f"theta of encoding {self.name!r} must be above 1, got {self.theta}")
         check_positive(self.name, fast=fast, slow=slow)
         if fast < slow:
@@ -69,7 +73,7 @@ class YarnEncoding(NtkRotaryEncoding):
         self.fast, self.slow = fast, slow
 
     def frequencies(self, axis: int, length: float) -> Tensor:
-        """Those of ``rope``, the slow ones divided by s."""
+        """Return the frequencies of ``rope``, the slow ones divided by s."""
         pair = torch.arange(self.pairs, dtype=torch.float64)
         first = max(0, math.floor(self._pair_of(self.fast, axis)))
         last = min(2 * self.pairs - 1, math.ceil(self._pair_of(self.slow, axis)))
@@ -77,11 +81,11 @@ class YarnEncoding(NtkRotaryEncoding):
         return self.theta ** (-pair / self.pairs) * (1 - slowed + slowed / self.stretch(axis, length))
 
     def _pair_of(self, turns: float, axis: int) -> float:
-        """Which pair turns so often over the trained length; a fraction."""
+        """Return the number of the pair, a fraction, that turns so often over the trained length."""
         return self.pairs * math.log(self.spec.extent[axis] / (turns * 2 * math.pi)) / math.log(self.theta)
 
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of every pair's angle, grown: (L, K/2) each."""
+        """Return cosine and sine of every pair's angle, times the factor of queries and keys: (L, K/2) each."""
         cos, sin = super().prepare(positions)
         spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
         growth = 0.1 * math.log(max(self.stretch(axis, span) for axis, span in enumerate(spans))) + 1

@@ -1,1 +1,1 @@
-"""The engine: has the runs of a suite done, here or elsewhere, and tells how far they are."""
+"""The engine: makes the runs of a suite, here or elsewhere, and reports how far they are."""

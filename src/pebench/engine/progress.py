@@ -1,110 +1,144 @@
-"""Progress: a live view on a terminal, plain lines elsewhere."""
+"""Progress on a console: a live view on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from pebench.config import RunConfig
-from pebench.formatting import duration_text
+from pebench.engine.observer import Observer, Stage
+from pebench.formatting import duration_text, format_encoding
 from pebench.runs.records import Record
 from pebench.tasks import metric_text
 
 PLAIN_EVERY_S = 30.0
-"""How often a run in progress gets a line where there is no live view, in seconds."""
+"""Time between two lines on a run in progress where there is no live view, in seconds."""
 
 
-class Display:
-    """Tells which run of how many, its metric, and the time left.
+class Tally:
+    """Counts the steps and runs of a stage that are done, and estimates the time left.
 
     Args:
-        plan: The runs to come.
-        console: Where to.
-        varied: Settings in which runs of one encoding and seed differ; they are told with their values.
+        stage: The stage to count.
     """
 
-    def __init__(self, plan: Sequence[RunConfig], console: Console, varied: Collection[str] = ()) -> None:
-        self.varied = varied
-        self.console, self.total, self.done = console, len(plan), 0
-        self.work = sum(config.train.max_steps for config in plan)
-        self.finished_work = 0.0
-        self.earlier: dict[str, int] = {}  # steps of an earlier attempt, that a run resumes from
-        self.steps: dict[str, int] = {}
-        self.spoken: dict[str, float] = {}
-        self.started: float | None = None
-        self.live = Progress(
-            SpinnerColumn(), TextColumn("{task.description}"),
-            BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
-            console=console, transient=True, refresh_per_second=4,
-        )  # fmt: skip
-        self.lines: dict[str, TaskID] = {}
-        self.overall: TaskID | None = None
+    def __init__(self, stage: Stage) -> None:
+        self.varied, self.total, self.done = stage.varied, len(stage.todo), 0
+        self.steps_planned = sum(config.train.max_steps for config in stage.todo)
+        self.steps_finished = 0.0
+        self.running: dict[str, int] = {}  # by run: the step that it has come to
+        self.resumed_at: dict[str, int] = {}  # by run: steps of an earlier attempt, which took no time now
+        self.since: float | None = None
 
-    def __enter__(self) -> "Display":
-        if self.console.is_terminal:
-            self.live.start()
-            self.overall = self.live.add_task(f"0 of {self.total} runs", total=max(1, self.work), info="starting")
-        return self
+    @property
+    def steps(self) -> float:
+        """Steps that are done, of finished runs and of those in progress."""
+        return self.steps_finished + sum(self.running.values())
 
-    def __exit__(self, *_: object) -> None:
-        if self.console.is_terminal:
-            self.live.stop()
+    def progress(self, config: RunConfig, step: int, now: float) -> None:
+        """Count a run's steps up to `step`, reached at the time `now` in seconds."""
+        self.since = self.since or now
+        self.running[config.key] = step
+        self.resumed_at.setdefault(config.key, step)
 
-    def note(self, message: str) -> None:
-        """Say something that is not about one run."""
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
-
-    def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
-        """A run has come to a step."""
-        now = time.monotonic()
-        self.started = self.started or now
-        self.steps[config.key] = step
-        self.earlier.setdefault(config.key, step)
-        info = metric_text(config.task, metrics, "val")
-        if self.console.is_terminal:
-            if config.key not in self.lines:
-                self.lines[config.key] = self.live.add_task(self._name(config), total=config.train.max_steps, info="")
-            self.live.update(self.lines[config.key], completed=step, info=info)
-            self._update_overall()
-        elif now - self.spoken.setdefault(config.key, now) >= PLAIN_EVERY_S:
-            self.spoken[config.key] = now
-            where = f"step {step} of {config.train.max_steps}{info and ', ' + info}"
-            self.note(f"        {self._name(config)}: {where}{self._left()}")
-
-    def finished(self, record: Record) -> None:
-        """A run has ended."""
-        config = record.config
-        self.started = self.started or time.monotonic()
+    def finished(self, config: RunConfig) -> None:
+        """Count a run as done."""
+        self.since = self.since or time.monotonic()
         self.done += 1
-        self.finished_work += config.train.max_steps
-        self.steps.pop(config.key, None)
-        if config.key in self.lines:
-            self.live.remove_task(self.lines.pop(config.key))
+        self.steps_finished += config.train.max_steps
+        self.running.pop(config.key, None)
+
+    def time_left(self) -> str:
+        """Return the time left as text that continues a line, ``, about 7 min left``; empty while it is unknown."""
+        steps_here = self.steps - sum(self.resumed_at.values())
+        if self.since is None or steps_here <= 0 or self.done == self.total:
+            return ""
+        elapsed = time.monotonic() - self.since
+        seconds = elapsed * (self.steps_planned - self.steps) / steps_here
+        return f", about {duration_text(seconds)} left" if elapsed > 2 else ""
+
+    def name(self, config: RunConfig) -> str:
+        """Return a run's task, encoding, seed, and the settings in which runs of the stage differ."""
+        values = dict(config.encoding_args) | config.values_of(self.varied)
+        if config.stage == "select":
+            values |= config.selected_values
+        return f"{config.task} {format_encoding(config.encoding, values)} seed {config.seed}"
+
+    def line(self, record: Record) -> str:
+        """Return the line on a finished run: its number, name, outcome and duration, and the time left."""
+        config = record.config
         outcome = metric_text(config.task, record.metrics, "test" if config.stage == "test" else "val")
         if not record.ok:
             outcome = f"FAILED: {record.reason}"
         took = duration_text(record.duration_s or 0)
-        self.note(f"[{self.done}/{self.total}] {self._name(config)}: {outcome} in {took}{self._left()}")
+        return f"[{self.done}/{self.total}] {self.name(config)}: {outcome} in {took}{self.time_left()}"
+
+
+class Display(Observer):
+    """Shows each run, its metric and the time left on a console.
+
+    Args:
+        console: The console to write to.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.planned(Stage((), ()))
+
+    def planned(self, stage: Stage) -> None:
+        """Count from the beginning, for the runs of another stage."""
+        self.tally = Tally(stage)
+        self.last_line: dict[str, float] = {}  # by run, in seconds
+        self.live = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"),
+            BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
+            console=self.console, transient=True, refresh_per_second=4,
+        )  # fmt: skip
+        self.bars: dict[str, TaskID] = {}
+        self.overall: TaskID | None = None
+
+    def started(self) -> None:
+        """Start the live view, on a terminal."""
+        if self.console.is_terminal:
+            self.live.start()
+            steps = max(1, self.tally.steps_planned)
+            self.overall = self.live.add_task(f"0 of {self.tally.total} runs", total=steps, info="starting")
+
+    def ended(self) -> None:
+        """Remove the live view."""
+        if self.console.is_terminal:
+            self.live.stop()
+
+    def note(self, message: str) -> None:
+        """Print a line as it is."""
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+
+    def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
+        """Move a run's bar, or print a line now and then."""
+        now = time.monotonic()
+        self.tally.progress(config, step, now)
+        info = metric_text(config.task, metrics, "val")
+        if self.console.is_terminal:
+            if config.key not in self.bars:
+                name = self.tally.name(config)
+                self.bars[config.key] = self.live.add_task(name, total=config.train.max_steps, info="")
+            self.live.update(self.bars[config.key], completed=step, info=info)
+            self._update_overall()
+        elif now - self.last_line.setdefault(config.key, now) >= PLAIN_EVERY_S:
+            self.last_line[config.key] = now
+            where = f"step {step} of {config.train.max_steps}{info and ', ' + info}"
+            self.note(f"        {self.tally.name(config)}: {where}{self.tally.time_left()}")
+
+    def finished(self, record: Record) -> None:
+        """Print the line on a run that has ended."""
+        self.tally.finished(record.config)
+        if record.config.key in self.bars:
+            self.live.remove_task(self.bars.pop(record.config.key))
+        self.note(self.tally.line(record))
         self._update_overall()
 
     def _update_overall(self) -> None:
         if self.overall is not None:
-            work = self.finished_work + sum(self.steps.values())
-            text = f"{self.done} of {self.total} runs"
-            self.live.update(self.overall, completed=work, description=text, info=self._left().lstrip(", "))
-
-    def _left(self) -> str:
-        work = self.finished_work + sum(self.steps.values())
-        here = work - sum(self.earlier.values())
-        if self.started is None or here <= 0 or self.done == self.total:
-            return ""
-        elapsed = time.monotonic() - self.started
-        return f", about {duration_text(elapsed * (self.work - work) / here)} left" if elapsed > 2 else ""
-
-    def _name(self, config: RunConfig) -> str:
-        values = dict(config.encoding_args) | config.values_of(self.varied)
-        if config.stage == "select":
-            values |= config.selected_values
-        options = ", ".join(f"{k}={v}" for k, v in values.items())
-        return f"{config.task} {config.encoding}{options and f' ({options})'} seed {config.seed}"
+            text, left = f"{self.tally.done} of {self.tally.total} runs", self.tally.time_left().lstrip(", ")
+            self.live.update(self.overall, completed=self.tally.steps, description=text, info=left)

@@ -61,7 +61,7 @@ class SequenceModule(lightning.LightningModule):
         ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every setting of a model, by its name
         self,
         encoding: EncodingLike,
         encoding_args: Mapping[str, Any] | None,

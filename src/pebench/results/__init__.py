@@ -1,1 +1,1 @@
-"""What records say: tables and their statistics, pages of them in every format, and pictures. No torch here."""
+"""Results: tables of records and their statistics, pages in every format, and pictures. No torch here."""

@@ -1,4 +1,4 @@
-"""What may be said of encodings across tasks: normalised scores, ranks, and how sure they are."""
+"""Encodings across tasks: normalised scores, average ranks, and their intervals and tests."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,11 @@ ENOUGH = 10_000
 """With more runs there are fewer resamples, at least a tenth: intervals are then narrow, and drawing takes long."""
 
 MIN_TASKS = 5
-"""Fewer tasks do not tell ranks apart: the critical difference is then wider than most lists are long."""
+"""Fewest tasks whose ranks are tested: with fewer, the critical difference is wider than most lists are long."""
 
 
 class Interval(NamedTuple):
-    """A figure of all runs, and the middle 95 % of what resampled runs give: nothing where a task has one seed."""
+    """A figure of all runs, and the middle 95 % of its resamples; no limits where a task has one seed."""
 
     mean: float
     low: float | None
@@ -39,7 +39,7 @@ class Standing:
     """One encoding on all tasks.
 
     Args:
-        label: As in the tables.
+        label: Label of its row in the tables.
         iqm: Interquartile mean of its scores: their mean without the lowest and the highest quarter.
         rank: Mean over the tasks of its place by mean score; 1 is the best.
         improvement: Probability that a run of it scores above one of the reference on the same task, a tie
@@ -65,12 +65,12 @@ class Summary:
     Args:
         rows: The encodings, best rank first.
         tasks: Name of each task to the number of seeds that all rows have.
-        lacking: Encodings that are left out, to the tasks that they have no runs of.
+        lacking: Encodings that are left out, each with the tasks that they have no runs of.
         unpaired: Runs that are left out because another row has none at their seed.
         replicates: Resamples that the intervals are made from.
-        friedman_p: That all encodings are alike, by Friedman's test; ``None`` with too few tasks or encodings.
-        critical_difference: By how much average ranks must differ to be told apart (Nemenyi, 5 %); ``None`` likewise.
-        groups: Sets of encodings, as large as can be, that are not told apart.
+        friedman_p: p-value of Friedman's test that all encodings are alike; ``None`` with too few tasks or encodings.
+        critical_difference: Smallest significant difference of average ranks (Nemenyi, 5 %); ``None`` likewise.
+        groups: Largest sets of encodings whose ranks do not differ significantly.
         reference: Label of the encoding that improvements are on.
     """
 
@@ -86,14 +86,14 @@ class Summary:
 
     @property
     def fewest(self) -> int:
-        """Seeds of the task that has fewest; with one there are no intervals."""
+        """Number of seeds of the task that has fewest; with one there are no intervals."""
         return min(self.tasks.values())
 
 
 def comparable(tables: Iterable[Table]) -> list[list[Table]]:
-    """Tables of different tasks under the same rules: protocol, tier, regime, selection, and changes to the budgets.
+    """Group tables of different tasks by their rules: protocol, tier, regime, selection, and changes to budgets.
 
-    What stands alone is left out.
+    Tables that compare with no other are left out.
     """
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for table in tables:
@@ -103,10 +103,10 @@ def comparable(tables: Iterable[Table]) -> list[list[Table]]:
 
 
 def summarise(tables: Sequence[Table]) -> Summary | None:
-    """Encodings across the tasks of comparable tables.
+    """Return scores, ranks and intervals of encodings across the tasks of comparable tables.
 
     Args:
-        tables: Those of one protocol, tier and regime; see `comparable`.
+        tables: Tables of one protocol, tier and regime; see `comparable`.
 
     Returns:
         ``None`` unless the tables compare, and two encodings have runs of every task at a common seed.
@@ -122,29 +122,65 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
     if len(groups) != 1:
         return None
     (tables,) = groups
-    names = sorted({row.label for table in tables for row in table.rows})
-    lacking = {name: lacks for name in names if (lacks := tuple(t.task.name for t in tables if t.row(name) is None))}
-    labels = [name for name in names if name not in lacking]
+    lacking = _lacking(tables)
+    labels = sorted({row.label for table in tables for row in table.rows} - lacking.keys())
     seeds = [_common_seeds(table, labels) for table in tables]
     if len(labels) < 2 or not all(seeds):
         return None
     runs = [_values(table, labels, common) for table, common in zip(tables, seeds, strict=True)]
     scores = [np.nan_to_num(normalised(values)) for values in runs]  # a failed run's is 0
     finished = np.concatenate([np.isfinite(values) for values in runs], axis=1)
-    compared_to = tables[0].reference
-    reference = labels.index(compared_to) if compared_to in labels else None
-    whole = figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
     replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
+    reference = tables[0].reference
+    rows = _standings(labels, scores, finished, labels.index(reference) if reference in labels else None, replicates)
+    runs_of_rows = sum(len(row.records) for table in tables for row in table.rows if row.label not in lacking)
+    return Summary(
+        tuple(sorted(rows, key=lambda row: (row.rank.mean, row.label))),
+        {table.task.name: len(common) for table, common in zip(tables, seeds, strict=True)},
+        lacking,
+        runs_of_rows - finished.size,
+        replicates,
+        *_test_ranks(labels, np.stack([values.mean(axis=1) for values in scores])),
+        reference=reference,
+    )
+
+
+def _lacking(tables: Sequence[Table]) -> dict[str, tuple[str, ...]]:
+    """Return the encodings that some tables have no row of, each with the tasks of these."""
+    found = {}
+    for label in sorted({row.label for table in tables for row in table.rows}):
+        if tasks := tuple(table.task.name for table in tables if table.row(label) is None):
+            found[label] = tasks
+    return found
+
+
+def _standings(
+    labels: Sequence[str], scores: Sequence["Array"], finished: "NDArray[np.bool_]", reference: int | None,
+    replicates: int,
+) -> list[Standing]:  # fmt: skip
+    """Return the figures of each encoding with their intervals.
+
+    Args:
+        labels: The encodings.
+        scores: Scores (encodings, seeds) of each task.
+        finished: True for runs that did not fail (encodings, seeds of all tasks).
+        reference: Place of the encoding to improve on; ``None`` without one.
+        replicates: Number of resamples to make intervals from.
+    """
+    import numpy as np
+
+    whole = figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
     drawn = [np.concatenate(parts) for parts in zip(*resampled(scores, reference, replicates), strict=True)]
     limits = [np.quantile(values, [ALPHA / 2, 1 - ALPHA / 2], axis=0) for values in drawn]
-    alone = min(map(len, seeds)) < 2  # there is nothing else to draw
+    one_seed = min(values.shape[1] for values in scores) < 2  # there is nothing else to draw
     together = np.concatenate(scores, axis=1)
     rows = []
     for place, label in enumerate(labels):
-        iqm, rank, improvement = (
-            Interval(float(figure[0, place]), *((None, None) if alone else (float(low[place]), float(high[place]))))
-            for figure, (low, high) in zip(whole, limits, strict=True)
-        )
+        intervals = []
+        for figure, (low, high) in zip(whole, limits, strict=True):
+            ends = (None, None) if one_seed else (float(low[place]), float(high[place]))
+            intervals.append(Interval(float(figure[0, place]), *ends))
+        iqm, rank, improvement = intervals
         known = finished[place]
         rows.append(
             Standing(
@@ -152,39 +188,31 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
                 int((~known).sum()), interquartile_mean(together[place, known]) if known.any() else None,
             )
         )  # fmt: skip
-    return Summary(
-        tuple(sorted(rows, key=lambda row: (row.rank.mean, row.label))),
-        {table.task.name: len(common) for table, common in zip(tables, seeds, strict=True)},
-        lacking,
-        sum(len(row.records) for table in tables for row in table.rows if row.label not in lacking) - finished.size,
-        replicates,
-        *_ranked_apart(labels, np.stack([values.mean(axis=1) for values in scores])),
-        reference=compared_to,
-    )
+    return rows
 
 
 def _common_seeds(table: Table, labels: Sequence[str]) -> list[int]:
-    """Seeds at which all these rows have a run, finished or failed."""
+    """Return the seeds at which all these rows have a run, finished or failed."""
     rows = [row.values.keys() | row.failed.keys() for row in table.rows if row.label in labels]
     return sorted(set.intersection(*map(set, rows))) if rows else []
 
 
 def _values(table: Table, labels: Sequence[str], seeds: Sequence[int]) -> "Array":
-    """The headline metric, of more meaning better, by encoding and seed; NaN where a run failed."""
+    """Return the headline metric (encodings, seeds), its sign such that more is better; NaN where a run failed."""
     import numpy as np
 
     sign, rows = (1.0 if table.task.higher_is_better else -1.0), {row.label: row.values for row in table.rows}
     return np.array([[sign * rows[label].get(seed, np.nan) for seed in seeds] for label in labels])
 
 
-def _ranked_apart(
+def _test_ranks(
     labels: Sequence[str], means: "Array"
 ) -> tuple[float | None, float | None, tuple[tuple[str, ...], ...]]:
-    """Friedman's p-value, the critical difference and the groups that it leaves, where there are enough tasks.
+    """Return Friedman's p-value, the critical difference and the groups that it leaves, where tasks are enough.
 
     Args:
         labels: The encodings.
-        means: Scores by task and encoding.
+        means: Mean scores (tasks, encodings).
     """
     import numpy as np
     from scipy.stats import friedmanchisquare, rankdata
@@ -202,13 +230,13 @@ def _ranked_apart(
 
 
 def critical_difference(encodings: int, tasks: int) -> float:
-    """By how much two average ranks must differ at 5 %, whichever two of all are compared.
+    """Return the smallest difference of two average ranks that is significant at 5 %, whichever two are compared.
 
     q sqrt(k (k + 1) / 6 N), with q the quantile of the studentized range of k values over sqrt 2.
 
     Args:
-        encodings: k, how many are ranked.
-        tasks: N, how often.
+        encodings: Number of encodings that are ranked, k.
+        tasks: Number of rankings, N.
 
     Source:
         Nemenyi 1963; Demšar 2006, "Statistical Comparisons of Classifiers over Multiple Data Sets", JMLR 7,
@@ -225,7 +253,7 @@ def critical_difference(encodings: int, tasks: int) -> float:
 
 
 def groups(ranks: dict[str, float], width: float) -> tuple[tuple[str, ...], ...]:
-    """Sets, as large as can be, of at least two whose ranks differ by less than a width.
+    """Return the largest sets of at least two encodings whose ranks differ by less than a width.
 
     Example:
         >>> groups({"a": 1.0, "b": 1.5, "c": 2.25, "d": 4.0}, 1.0)

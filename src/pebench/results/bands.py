@@ -1,4 +1,4 @@
-"""Curves of several seeds as one band for TensorBoard: per encoding the mean, and the lowest and highest seed."""
+"""Curves of several seeds as one band for TensorBoard: the mean, the lowest and the highest seed of each encoding."""
 
 import re
 from collections import Counter
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pebench.overrides import assignments
+from pebench.config import assignments
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table, build_tables
 from pebench.runs.records import Record
 
 FOLDER = "over-seeds"
-"""Of an output folder; what is in it is made from the records, anew each time."""
+"""Folder of the bands in an output folder; its files are made from the records, anew each time."""
 
 PARTS = "mean", "lowest", "highest"
 
@@ -21,8 +21,8 @@ def write_bands(out: Path, records: Iterable[Record]) -> None:
     """Write the bands of all tested runs as event files, with a layout that draws one chart for each task and metric.
 
     Args:
-        out: Their output folder.
-        records: Of it.
+        out: Output folder of the runs.
+        records: Their records.
 
     Raises:
         UserError: For an unknown task, or two different records of one run.
@@ -51,7 +51,7 @@ def write_bands(out: Path, records: Iterable[Record]) -> None:
 
 
 def band(row: Row) -> dict[str, dict[int, tuple[float, ...]]]:
-    """The curves of one encoding's runs that finished, where all of them have a point.
+    """Return the curves of one encoding's finished runs, where all of them have a point.
 
     Returns:
         For each metric: step to the mean, lowest and highest value over seeds.
@@ -66,10 +66,10 @@ def band(row: Row) -> dict[str, dict[int, tuple[float, ...]]]:
 
 
 def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:
-    """Tables with names that tell them apart."""
+    """Yield tables with names that are unique."""
     seen: Counter[str] = Counter()
     for table in tables:
-        words = [f"{table.task.name} {table.config.tier}", *assignments(table.told)]
+        words = [f"{table.task.name} {table.config.tier}", *assignments(table.naming_settings)]
         words += [f"{name} selected" for name in table.config.selected]
         title = ", ".join(words).replace("/", " ")
         seen[title] += 1

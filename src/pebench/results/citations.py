@@ -1,4 +1,4 @@
-"""What to cite for an encoding, a task, a suite, a table, and pebench itself, as BibTeX. No torch here."""
+"""Works to cite for an encoding, a task, a suite, a table, and pebench itself, as BibTeX. No torch here."""
 
 import functools
 import re
@@ -17,9 +17,11 @@ from pebench.encodings.registry import (
     unknown_encoding,
 )
 from pebench.errors import UserError
+from pebench.results.prose import Link, Prose
 from pebench.results.tables import Table
 from pebench.runs.suite import load_suite, shipped, suite_files
-from pebench.tasks import TASKS
+from pebench.tasks import TASKS, find_task
+from pebench.tasks.registry import is_task
 
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
@@ -30,7 +32,7 @@ IMAGES = "  keywords = {images},\n"
 
 @functools.cache
 def bibliography() -> dict[str, str]:
-    """Every entry, by key: those of ``references.bib``, and pebench's own."""
+    """Return every entry by key: those of ``references.bib``, and pebench's own."""
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
     entries = re.split(r"\n(?=@)", text.strip())
     return {_key(entry): entry.strip() for entry in entries} | {OWN: _own()}
@@ -41,64 +43,64 @@ def _key(entry: str) -> str:
 
 
 def fields_of(entry: str) -> dict[str, str]:
-    """What an entry says, by name."""
+    """Return the fields of an entry by name."""
     return dict(re.findall(r"^  (\w+) = \{(.*)\},$", entry, re.MULTILINE))
 
 
 def _own() -> str:
-    """The entry of pebench, from the file by which repositories say how to cite them."""
+    """Return the entry of pebench, made from ``CITATION.cff``."""
     import yaml
 
     facts = yaml.safe_load(shipped("CITATION.cff").read_text(encoding="utf-8"))
     authors = [
         author.get("name") or f"{author['family-names']}, {author['given-names']}" for author in facts["authors"]
     ]
-    said = {
+    fields = {
         "author": " and ".join(f"{{{name}}}" if "," not in name else name for name in authors),
         "title": facts["title"],
         "version": facts["version"],
         "year": str(facts["date-released"])[:4],
         "url": facts.get("repository-code"),
     }
-    lines = [f"  {name} = {{{value}}},\n" for name, value in said.items() if value]
+    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
     return f"@software{{{OWN},\n{''.join(lines)}}}"
 
 
 def bibtex(names: Iterable[str]) -> str:
-    """The entries of what is named, each once; with tasks of text alone, what they need of encodings.
+    """Return the entries of encodings, tasks and suites, each once; with tasks of text alone, no works on images.
 
     Args:
-        names: Of encodings (also with options, as in ``"stack(first='rope')"``), tasks and suites, or ``pebench``.
+        names: Names of encodings (also with options: ``"stack(first='rope')"``), tasks and suites, or ``pebench``.
 
     Raises:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
     """
     names = list(names)
-    images = _images(name for name in names if name in TASKS)
+    images = _images(name for name in names if is_task(name))
     keys = {key for name in names for key in keys_of(name, images)}
     return "\n\n".join(bibliography()[key].replace(IMAGES, "") for key in sorted(keys)) + "\n"
 
 
 def _images(tasks: Iterable[str]) -> bool:
-    """Whether tasks, or some that nobody names, may be of images."""
-    named = [TASKS[name] for name in tasks]
+    """Return True if one of the tasks is of images, or if none is named."""
+    named = [find_task(name) for name in tasks]
     return not named or any(task.image for task in named)
 
 
 def keys_of(name: str, images: bool = True) -> set[str]:
-    """Keys of what to cite for an encoding, a task, or a suite: what it consists of, and pebench.
+    """Return the keys of the works to cite for an encoding, a task or a suite.
 
     Args:
-        name: Of it.
-        images: Whether an encoding's use on images is meant too; a suite knows that itself.
+        name: Name of the encoding, task or suite, or ``pebench``.
+        images: Cite an encoding's use on images too; a suite's tasks decide that themselves.
 
     Raises:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
     """
     if name == OWN:
         return {OWN}
-    if name in TASKS:
-        return set(TASKS[name].cite)
+    if is_task(name):
+        return _of_task(name)
     if name in suite_files() or name.endswith(".py"):
         kinds = replace(load_suite(name), regime="width").kinds()  # without counting costs
         tasks = {config.task for config in kinds}
@@ -109,6 +111,14 @@ def keys_of(name: str, images: bool = True) -> set[str]:
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name), images)
+
+
+def _of_task(name: str) -> set[str]:
+    """Keys that a task names; one that is not ours may name none."""
+    keys = set(find_task(name).cite)
+    if unknown := keys - set(bibliography()):
+        raise UserError(f"task {name!r} cites {min(unknown)!r}, which is not in pebench's bibliography.")
+    return keys
 
 
 def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str]:
@@ -124,65 +134,70 @@ def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str
 
 
 def _own_keys(name: str, images: bool) -> set[str]:
-    """Keys that an encoding names itself; without images not those of works on images, if it names others."""
+    """Return the keys that an encoding names itself; without images none on images, if it names others."""
     named = set(encoding_card(name).declared["cite"])
     return named if images else named - _on_images() or named
 
 
 @functools.cache
 def _on_images() -> frozenset[str]:
-    """Keys of the works that took an encoding to images: texts do not stand on them."""
+    """Return the keys of the works that took an encoding to images, on which results on texts are not based."""
     return frozenset(key for key, entry in bibliography().items() if IMAGES in entry)
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What results stand on.
+    """The works that results are based on.
 
     Args:
-        keys: Of the entries.
-        command: What prints them.
+        keys: Keys of the entries.
+        command: The command that prints them.
     """
 
     keys: tuple[str, ...]
     command: str
 
+    @property
+    def links(self) -> Prose:
+        """The works by authors and year, in a list."""
+        listed = [part for key in self.keys for part in (link(key), ", ")]
+        return tuple(listed[:-1])
+
 
 def sources(tables: Sequence[Table]) -> Sources:
-    """What the results of tables stand on."""
+    """Return the works that the results of tables are based on."""
     ours = sorted(our_parts(row.config for table in tables for row in table.rows))
-    tasks = {table.task.name: table.task for table in tables}
-    images = _images(tasks)
+    images = _images(table.task.name for table in tables)
+    # tasks of others are left out, as their encodings are: a page must not depend on what its reader has
+    tasks = {table.task.name: table.task for table in tables if table.task.name in TASKS}
     keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))
     return Sources(tuple(sorted(keys)), f"pebench cite {' '.join([OWN, *tasks, *ours])}")
 
 
-def cited(tables: Sequence[Table]) -> str:
-    """`sources` in a line of Markdown."""
-    found = sources(tables)
-    return f"{', '.join(map(link, found.keys))}; as BibTeX: `{found.command}`"
+def link(key: str) -> Link:
+    """Return an entry by its authors and year, as a link if it says where it is to be had.
 
-
-def link(key: str) -> str:
-    """An entry by its authors and year, in Markdown; a link if it says where it is to be had."""
-    name, (_, place) = authors_and_year(key), title_and_link(key)
-    return f"[{name}]({place})" if place else name
+    Args:
+        key: The key of an entry of the bibliography.
+    """
+    title, address = title_and_link(key)
+    return Link(authors_and_year(key), address, title)
 
 
 def title_and_link(key: str) -> tuple[str, str]:
-    """The title of an entry, and where it is to be had; empty where it does not say."""
-    said = fields_of(bibliography()[key])
-    link = f"https://arxiv.org/abs/{said['eprint']}" if "eprint" in said else said.get("url", "")
-    return re.sub(r"[{}]|\\\W", "", said["title"]), link
+    """Return the title of an entry and its address; empty where it has none."""
+    fields = fields_of(bibliography()[key])
+    link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
+    return re.sub(r"[{}]|\\\W", "", fields["title"]), link
 
 
 def authors_and_year(key: str) -> str:
-    """An entry as a text would name it.
+    """Return the authors and year of an entry, as a text would name it.
 
     Example:
         >>> authors_and_year("vaswani2017attention")
         'Vaswani et al. 2017'
     """
-    said = fields_of(bibliography()[key])
-    first, *others = [name.partition(",")[0].strip("{} ") for name in said["author"].split(" and ")]
-    return f"{first}{' et al.' if len(others) > 1 else ''.join(f' and {name}' for name in others)} {said['year']}"
+    fields = fields_of(bibliography()[key])
+    first, *others = [name.partition(",")[0].strip("{} ") for name in fields["author"].split(" and ")]
+    return f"{first}{' et al.' if len(others) > 1 else ''.join(f' and {name}' for name in others)} {fields['year']}"

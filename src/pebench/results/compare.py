@@ -7,7 +7,7 @@ from typing import Any
 
 from pebench.errors import UserError
 from pebench.formatting import counted, duration_text
-from pebench.results.grids import NOTHING, plus_minus
+from pebench.results.cells import NOTHING, plus_minus
 from pebench.results.stats import estimate, paired_difference
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, FILE_NAME, Record, read_records
@@ -15,10 +15,10 @@ from pebench.tasks import find_task
 
 
 def describe(place: Path) -> str:
-    """Everything that is known of one run.
+    """Return everything that is recorded of one run, as text.
 
     Args:
-        place: Its folder or its record.
+        place: Folder or record of the run.
 
     Raises:
         UserError: If there is no run, or more than one.
@@ -78,7 +78,7 @@ def _curve(points: Sequence[Mapping[str, float]]) -> list[str]:
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, with dotted names."""
+    """Return nested mappings as one, with dotted names."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
@@ -92,12 +92,12 @@ def _text(value: Any) -> str:
 
 
 def compare(a: Sequence[Record], b: Sequence[Record], names: tuple[str, str]) -> str:
-    """What two collections of records differ in: settings and circumstances, then outcomes at equal seeds.
+    """Return the settings, circumstances and outcomes at equal seeds in which two collections differ, as text.
 
     Args:
-        a: The one.
-        b: The other.
-        names: What to call them.
+        a: One collection.
+        b: The other, whose outcomes are compared to those of the first.
+        names: Names of both.
     """
     lines = [f"A: {names[0]}, {counted(len(a), 'run')}", f"B: {names[1]}, {counted(len(b), 'run')}", ""]
     differing = _differences(a, b)
@@ -107,7 +107,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], names: tuple[str, str]) ->
 
 
 def _differences(a: Iterable[Record], b: Iterable[Record]) -> list[tuple[str, str, str]]:
-    """Names of what does not take the same values in both, with the values."""
+    """Return the names of facts that do not take the same values in both, with the values."""
     ours, theirs = _values(a), _values(b)
     found = []
     for name in sorted(ours.keys() | theirs.keys()):
@@ -128,11 +128,11 @@ def _values(records: Iterable[Record]) -> dict[str, set[str]]:
 
 
 def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
-    """Per task and encoding the means of both, and the difference at equal seeds."""
+    """Return a text table with the means of both by task and encoding, and their difference at equal seeds."""
     from tabulate import tabulate
 
-    telling = sorted(_telling(a) | _telling(b))
-    ours, theirs = _by_encoding(a, telling), _by_encoding(b, telling)
+    distinguishing = sorted(_distinguishing(a) | _distinguishing(b))
+    ours, theirs = _by_encoding(a, distinguishing), _by_encoding(b, distinguishing)
     rows = []
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
@@ -149,8 +149,8 @@ def _facts(record: Record) -> dict[str, Any]:
     return _flat(record.config.to_dict() | {"protocol": record.protocol})
 
 
-def _telling(records: Iterable[Record]) -> set[str]:
-    """Names of the settings that tell apart runs of one collection with the same encoding and seed."""
+def _distinguishing(records: Iterable[Record]) -> set[str]:
+    """Return the settings that differ between runs of one collection with the same encoding and seed."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for record in records:
         config = record.config
@@ -163,15 +163,15 @@ def _telling(records: Iterable[Record]) -> set[str]:
     }
 
 
-def _by_encoding(records: Iterable[Record], telling: Sequence[str]) -> dict[tuple[str, str, str], dict[int, float]]:
-    """Task, encoding and metric to the value of each seed."""
+def _by_encoding(records: Iterable[Record], settings: Sequence[str]) -> dict[tuple[str, str, str], dict[int, float]]:
+    """Return task, encoding with these settings, and metric to the value of each seed."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for record in records:
         config = record.config
         task = find_task(config.task)
         metric = f"test/{task.metric}" if config.stage == "test" else task.monitored(config.train.monitor)[0]
         facts = _facts(record)
-        name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in telling if name in facts)])
+        name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in settings if name in facts)])
         values = found.setdefault((config.task, name, metric), {})
         if record.ok and metric in record.metrics:
             values[config.seed] = record.metrics[metric]

@@ -1,4 +1,4 @@
-"""Gates: what must hold in records before anything is claimed of them. A miss is a bug, or a finding of its own."""
+"""Gates: conditions that records must meet before anything is claimed of them. A miss is a bug, or a finding."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.results.page import Page, shortened
+from pebench.results.finding import shortened
+from pebench.results.page import Page
 from pebench.results.stats import ALPHA, paired_difference
 from pebench.results.tables import Table
 
 CHANCE = 1 / 3
-"""Accuracy on text-order of a guess."""
+"""Accuracy of a guess on text-order."""
 
 TOPICS = ("text-20newsgroups", "text-agnews")
 """Tasks that hardly need order."""
@@ -22,13 +23,13 @@ NANOGPT = {"core": 1.88, "full": 1.4697}
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition, and what a table says of it.
+    """One condition, checked on one table.
 
     Args:
-        rule: What must hold.
-        table: The table looked at.
-        holds: Whether it does; ``None`` where these records cannot tell.
-        found: The figures.
+        rule: The condition, as a sentence.
+        table: The table that it is checked on.
+        holds: The outcome; ``None`` where these records do not decide it.
+        found: The figures that it was decided by.
     """
 
     rule: str
@@ -41,9 +42,9 @@ Check = Callable[[Page, Table], tuple[bool | None, str] | None]
 
 
 def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
-    """A mean over tokens does not change when they change places, and nothing else tells them apart."""
+    """Check that shuffling changes nothing without an encoding: a mean over tokens does not depend on their order."""
     row = table.row("none")
-    shuffled = row.beyond("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
+    shuffled = row.extrapolation("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
     if not row or not shuffled:
         return None
     most = max(abs(row.values[seed] - value) for seed, value in shuffled.items() if seed in row.values)
@@ -57,9 +58,9 @@ def _order_learned(page: Page, table: Table) -> tuple[bool | None, str] | None:
     if table.task.name != "text-order" or not means:
         return None
     unsolved = [f"{name} {100 * mean:.1f} %" for name, mean in means.items() if mean < 0.95]
-    told = "no none" if guess is None else f"none {100 * guess:.1f} %"
+    reached = "no none" if guess is None else f"none {100 * guess:.1f} %"
     holds = None if guess is None else abs(guess - CHANCE) <= 0.03
-    return False if unsolved else holds, f"{told}; unsolved: {shortened(unsolved) or 'by no other'}"
+    return False if unsolved else holds, f"{reached}; unsolved: {shortened(unsolved) or 'by no other'}"
 
 
 def _images(page: Page, table: Table) -> tuple[bool, str] | None:
@@ -77,7 +78,7 @@ def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
     grown = {}
     for name in ("add", "alibi") if table.task.causal else ():  # an image at twice its resolution is another matter
         row = table.row(name)
-        if not row or "2x" not in (longer := row.beyond("loss")):
+        if not row or "2x" not in (longer := row.extrapolation("loss")):
             continue
         usual = {record.config.seed: record.metrics["test/loss"] for record in row.records if record.ok}
         grown[name] = fmean(math.exp(loss - usual[seed]) for seed, loss in longer["2x"].items())
@@ -92,16 +93,16 @@ def _topics(page: Page, table: Table) -> tuple[bool, str] | None:
     gaps = [(label, gap, noise) for label, gap, noise in every if noise is not None]  # as with more seeds than one
     if table.task.name not in TOPICS or not gaps:
         return None
-    apart = [f"{label} {100 * gap:+.2f} points" for label, gap, noise in gaps if abs(gap) > max(0.005, noise)]
+    large = [f"{label} {100 * gap:+.2f} points" for label, gap, noise in gaps if abs(gap) > max(0.005, noise)]
     largest = max(abs(gap) for _, gap, _ in gaps)
-    found = f"beyond both: {shortened(apart) or 'none'}; largest difference {100 * largest:.2f} points"
-    return not apart and largest < 0.02, found
+    found = f"beyond both: {shortened(large) or 'none'}; largest difference {100 * largest:.2f} points"
+    return not large and largest < 0.02, found
 
 
 def _projections(page: Page, table: Table) -> tuple[bool | None, str] | None:
     concat, add = table.row("concat-proj"), table.row(REFERENCE_ENCODING)
     small = page.equivalences(table).get("concat-proj") if table.reference == REFERENCE_ENCODING else None
-    if not concat or not add or small is None or small.p_adjusted is None:  # too few pairs to say
+    if not concat or not add or small is None or small.p_adjusted is None:  # too few pairs
         return None
     gaps = []
     for row in table.rows:  # concat-proj and add at the same ratio
@@ -111,9 +112,9 @@ def _projections(page: Page, table: Table) -> tuple[bool | None, str] | None:
             gaps.append(paired_difference(row.values, other.values))
     clear = [gap for gap in gaps if gap and gap.half_width is not None and abs(gap.mean) > gap.half_width]
     survives = len(gaps) > 1 and len(clear) == len(gaps) and len({gap.mean > 0 for gap in clear}) == 1
-    apart = concat.p_adjusted is not None and concat.p_adjusted < ALPHA
-    words = "equivalent" if small.holds else "different" if apart else "neither separable nor equivalent"
-    outcome = True if small.holds or survives else False if apart else None
+    different = concat.p_adjusted is not None and concat.p_adjusted < ALPHA
+    words = "equivalent" if small.holds else "different" if different else "neither separable nor equivalent"
+    outcome = True if small.holds or survives else False if different else None
     return outcome, f"{words}; gap clear at {len(clear)} of {len(gaps)} scales"
 
 
@@ -153,11 +154,11 @@ CHECKS: tuple[tuple[str, Check], ...] = (
         _nanogpt,
     ),
 )  # fmt: skip
-"""Rules, each with what looks for it in a table and says nothing where it does not apply."""
+"""Rules, each with the function that checks it on a table, which returns None where the rule does not apply."""
 
 
 def gates(page: Page) -> Iterator[Gate]:
-    """What the tables of a page say of every gate that applies to them."""
+    """Yield the outcome of every gate that applies to a table of a page."""
     for rule, check in CHECKS:
         for table in page.tables:
             if (outcome := check(page, table)) is not None:

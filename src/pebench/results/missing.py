@@ -1,9 +1,10 @@
-"""Runs without a value, and how every page tells of them."""
+"""Runs without a value, and the lines in which pages list them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pebench.formatting import counted, seeds_text
+from pebench.results.prose import Code, Prose
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Absence:
         seed: Its seed.
         reason: Why it failed, in one line; ``None`` if there is no record of it.
         values: The settings that it was to try, in words, if it selects; empty if it tests.
-        varied: The settings that make this table another than others of its task, in words.
+        varied: The settings that make its table another than others of its task, in words.
     """
 
     task: str
@@ -27,32 +28,31 @@ class Absence:
     varied: str = ""
 
     @property
-    def where(self) -> str:
+    def table_name(self) -> str:
         """The task, with the settings that vary."""
-        return where(self.task, self.varied)
+        return named_with_settings(self.task, self.varied)
 
 
-def where(task: str, varied: str) -> str:
-    """A task with the settings that make a table of it another than others.
+def named_with_settings(task: str, varied: str) -> str:
+    """Return a task with the settings that make a table of it another than others.
 
     Example:
-        >>> where("vit-digits", ""), where("vit-digits", "model.num_layers=2")
+        >>> named_with_settings("vit-digits", ""), named_with_settings("vit-digits", "model.num_layers=2")
         ('vit-digits', 'vit-digits (model.num_layers=2)')
     """
     return f"{task} ({varied})" if varied else task
 
 
-def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
-    """A line for each run that failed, then one for each row's missing runs, then for each encoding's that select.
+def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
+    """Return a line for each run that failed, then for each row's missing runs, then for each encoding's that select.
 
     Args:
-        absences: Of one table.
-        code: What goes around words that a program wrote.
+        absences: Absent runs of one table.
 
     Example:
         >>> lost = [Absence("vit-digits", "add", 7), *(Absence("vit-digits", "add", 9, values=x) for x in ("a", "b"))]
         >>> absence_lines(lost)
-        ['Missing: add seed 7', 'Missing: add, 2 runs that select, seed 9']
+        [('Missing: add seed 7',), ('Missing: add, 2 runs that select, seed 9',)]
     """
     failed, tested, selecting = [], dict[str, list[int]](), dict[str, list[int]]()
     for absence in absences:
@@ -61,16 +61,16 @@ def absence_lines(absences: Iterable[Absence], code: str = "") -> list[str]:
         else:
             label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
             reason = absence.reason.replace("`", "'")
-            failed.append(f"Failed: {label} seed {absence.seed}: {code}{reason}{code}")
-    missing = [f"Missing: {label} {seeds_text(seeds)}" for label, seeds in tested.items()]
+            failed.append((f"Failed: {label} seed {absence.seed}: ", Code(reason)))
+    missing = [(f"Missing: {label} {seeds_text(seeds)}",) for label, seeds in tested.items()]
     for label, seeds in selecting.items():
         count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
-        missing.append(f"Missing: {label}, {count}, {seeds_text(set(seeds))}")
-    return failed + missing
+        missing.append((f"Missing: {label}, {count}, {seeds_text(set(seeds))}",))
+    return [*failed, *missing]
 
 
 def absence_counts(absences: Sequence[Absence]) -> list[str]:
-    """How many runs failed, and how many are missing, in words; empty where none is.
+    """Return how many runs failed, and how many are missing, in words; empty where none is.
 
     Example:
         >>> absence_counts([Absence("vit-digits", "add", 7), Absence("vit-digits", "add", 8, "no memory")])
@@ -79,6 +79,7 @@ def absence_counts(absences: Sequence[Absence]) -> list[str]:
     failed = sum(absence.reason is not None for absence in absences)
     selecting = sum(absence.reason is None and bool(absence.values) for absence in absences)
     tested = len(absences) - failed - selecting
-    found = [f"{counted(failed, 'run')} failed"] if failed else []
-    found += [f"{counted(tested, 'tested run')} missing"] if tested else []
-    return found + ([f"{counted(selecting, 'selecting run')} missing"] if selecting else [])
+    counts = [f"{counted(failed, 'run')} failed"] if failed else []
+    counts += [f"{counted(tested, 'tested run')} missing"] if tested else []
+    counts += [f"{counted(selecting, 'selecting run')} missing"] if selecting else []
+    return counts

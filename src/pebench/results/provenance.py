@@ -1,22 +1,22 @@
-"""Where a table comes from: the commands that make it again, versions and devices, and what a reader must know."""
+"""Provenance of a table: the command that makes it again, versions and devices, and warnings before comparing rows."""
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, RunConfig, assignments, literal, sort_key
 from pebench.encodings import registry
-from pebench.encodings.plugins import SHORT, origin_text
-from pebench.formatting import counted, seeds_text
-from pebench.overrides import assignments, literal, sort_key
+from pebench.encodings.origins import SHORT, origin_text
+from pebench.formatting import counted, format_encoding, seeds_text
 from pebench.results.tables import Table
 from pebench.runs.records import Record
+from pebench.tasks import registry as tasks
 
 
 def command(table: Table) -> str:
-    """The command line that makes a table's records."""
-    rows, names = table.rows, tuple(_asked(row.config) for row in table.rows)
+    """Return the command line that makes a table's records."""
+    rows, names = table.rows, tuple(_with_options(row.config) for row in table.rows)
     seeds = sorted({record.config.seed for row in rows for record in row.records})
     words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
     if names != CORE_ENCODINGS:
@@ -41,14 +41,13 @@ def command(table: Table) -> str:
     return shlex.join(words)
 
 
-def _asked(config: RunConfig) -> str:
-    """An encoding as the command line asks for it: ``concat(d_p=16)``."""
-    options = ", ".join(f"{name}={value!r}" for name, value in sorted(config.encoding_args.items()))
-    return f"{config.encoding}({options})" if options else config.encoding
+def _with_options(config: RunConfig) -> str:
+    """Return an encoding as the command line takes it: ``concat(d_p=16)``."""
+    return format_encoding(config.encoding, dict(sorted(config.encoding_args.items())), literal=True)
 
 
 def _width_of_the_reference(table: Table) -> dict[str, Any]:
-    """What the rows of a matched table are matched to, if it is not the task's budget."""
+    """Return the width that the rows of a matched table are matched to, if it is not that of the task's budget."""
     budget = table.task.budgets.get(table.config.tier)
     reference = table.row(table.reference)
     if reference is None or (budget and reference.config.model.d_ff == budget.model.d_ff):
@@ -57,7 +56,12 @@ def _width_of_the_reference(table: Table) -> dict[str, Any]:
 
 
 def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
-    """Where the records, of one stage or of all, come from: every value that occurs, ``unknown`` where none does."""
+    """Return versions, devices and data of records, each with every value that occurs, or ``unknown``.
+
+    Args:
+        table: The table whose records are read.
+        stage: ``test`` or ``select``; ``None`` reads both.
+    """
     records = [record for record in table.origins if stage in (None, record.config.stage)]
     found: dict[str, set[Any]] = {"protocol": {record.protocol for record in records}}
     for name in ("pebench", "torch", "lightning"):
@@ -66,7 +70,7 @@ def provenance(table: Table, stage: str | None = None) -> dict[str, list[str]]:
         found[name] = {record.environment.get(name) for record in records}
     found["data"] = {record.dataset.get("fingerprint") for record in records}
     found["sizes"] = {_sizes(record) for record in records}
-    if plugins := plugins_of(records):
+    if plugins := [*plugins_of(records), *_tasks_of(records)]:
         found["plug-ins"] = {f"{name}: {origin_text(facts)}" for name, facts in plugins}
     return {name: sorted(str(v) for v in values if v is not None) or ["unknown"] for name, values in found.items()}
 
@@ -77,41 +81,54 @@ def _sizes(record: Record) -> str | None:
 
 
 def plugins_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
-    """Name and origin of every encoding that was not one of ours, as each record has it."""
+    """Return name and origin of every encoding that was not one of ours, as each record has it."""
     return [item for record in records for item in record.environment.get("plugins", {}).items()]
 
 
-def _sources(records: Iterable[Record]) -> dict[str, list[str]]:
-    """Each plug-in's name to the different sources that it had, as their SHA-256."""
+def _tasks_of(records: Iterable[Record]) -> list[tuple[str, dict[str, str]]]:
+    """Return the name and origin of every task that is not pebench's own, once for each record."""
+    return [(record.config.task, facts) for record in records if (facts := record.environment.get("task"))]
+
+
+def _sources(plugins: Iterable[tuple[str, Mapping[str, str]]]) -> dict[str, list[str]]:
+    """Return each plug-in's name to the different sources that it had, as their SHA-256.
+
+    Args:
+        plugins: Name and origin, once for each record.
+    """
     found: dict[str, list[str]] = {}
-    for name, facts in plugins_of(records):
+    for name, facts in plugins:
         found.setdefault(name, []).append(facts.get("sha256", "unknown"))
     return {name: sorted(set(sources)) for name, sources in found.items()}
 
 
 def changed_plugins(records: Iterable[Record]) -> list[str]:
-    """Which plug-ins have changed since their runs were done, in words.
+    """Return a sentence for each plug-in that has changed since its runs were done.
 
     Args:
-        records: Of these runs, which are kept.
+        records: Records of these runs, which are kept.
     """
-    told = []
-    for name, sources in _sources(records).items():
-        now = registry.source_now(name)
-        if now and set(sources) - {now, "unknown"}:
-            told.append(
-                f"encoding {name!r} has changed since runs here were done with it: its source was "
-                f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; another "
-                "--out does them again."
-            )
-    return told
+    records, texts = list(records), []
+    for kind, source_now, plugins in (
+        ("encoding", registry.source_now, plugins_of(records)),
+        ("task", tasks.source_now, _tasks_of(records)),
+    ):
+        for name, sources in _sources(plugins).items():
+            now = source_now(name)
+            if now and set(sources) - {now, "unknown"}:
+                texts.append(
+                    f"{kind} {name!r} has changed since runs here were done with it: its source was "
+                    f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; "
+                    "another --out does them again."
+                )
+    return texts
 
 
-def _mixed_sources(records: Iterable[Record]) -> list[str]:
-    """Which plug-ins were not the same in all their runs, in words."""
+def _mixed_sources(records: Sequence[Record]) -> list[str]:
+    """Return a sentence for each plug-in that was not the same in all its runs."""
     return [
         f"Runs of {name} were not made with the same source of it: {', '.join(s[:SHORT] for s in sources)}."
-        for name, sources in _sources(records).items()
+        for name, sources in _sources([*plugins_of(records), *_tasks_of(records)]).items()
         if len(sources) > 1
     ]
 
@@ -126,12 +143,12 @@ def _codes(records: Iterable[Record]) -> set[tuple[str | None, ...]]:
 
 
 def _selecting(table: Table, label: str) -> Iterator[Record]:
-    """The records of what selected the settings of a row."""
+    """Return the records of the runs that selected the settings of a row."""
     return (record for trial in table.trials_of(label) for record in trial.records)
 
 
 def series_warnings(*tables: Table) -> list[str]:
-    """What the tables of a series do not have in common that pairing by seed cannot take out, in words."""
+    """Return a sentence on differences between tables of a series that pairing by seed does not take out."""
     every = [provenance(table, stage="test") for table in tables]
     mixed = [name for name in ("device", "threads", "torch") if len({tuple(found[name]) for found in every}) > 1]
     text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not take out."
@@ -139,7 +156,11 @@ def series_warnings(*tables: Table) -> list[str]:
 
 
 def _differ_at_one_seed(found: Iterable[tuple[int, Any]]) -> bool:
-    """Whether what runs have differs between rows, and not only between seeds: of each run its seed and that."""
+    """Return True if values differ between rows at one seed, and not only between seeds.
+
+    Args:
+        found: Seed and value of each run.
+    """
     of_seed: dict[int, set[Any]] = {}
     for seed, value in found:
         of_seed.setdefault(seed, set()).add(value)
@@ -147,14 +168,14 @@ def _differ_at_one_seed(found: Iterable[tuple[int, Any]]) -> bool:
 
 
 def _mixed_code(records: Iterable[Record]) -> str:
-    """Whether it is rows that differ in code, or only seeds, which differences between rows do not see."""
+    """Return a sentence on code that differs between rows, or only between seeds, which pairing takes out."""
     if _differ_at_one_seed((record.config.seed, code) for record in records for code in _codes([record])):
         return "Rows were not measured with the same code."
     return "Seeds were not all run with the same code; of each seed, all rows were."
 
 
 def _mixed_devices(table: Table) -> str:
-    """Which rows ran where, and whether it is rows that differ in that, or only seeds."""
+    """Return sentences on devices that differ between rows, or only between seeds, and on which rows ran where."""
     runs = [(row.label, r.config.seed, r.environment) for row in table.rows for r in row.records if r.environment]
     several = len({found.get("threads") for *_, found in runs}) > 1
     places: dict[str, dict[str, list[int]]] = {}
@@ -181,7 +202,7 @@ def _mixed_devices(table: Table) -> str:
 
 
 def warnings(table: Table) -> list[str]:
-    """What a reader must know before comparing the rows."""
+    """Return the facts that a reader must know before comparing the rows, a sentence each."""
     found = [f"Not matched: {text}." for text in table.unmatched]
     found += _selections(table)
     found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
@@ -189,9 +210,9 @@ def warnings(table: Table) -> list[str]:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
             found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
     for row in table.rows:
-        if row.difference and (seeds := table.fragile.get(row.label)):
+        if row.difference and row.verdict and (seeds := table.fragile.get(row.label)):
             of = f"for {seeds} of the {row.difference.n} that one could leave out"
-            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict}.")
+            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict.text}.")
     reference = table.row(table.reference)
     if reference is None:
         found.append(
@@ -204,12 +225,12 @@ def warnings(table: Table) -> list[str]:
 
 
 def _is_an_end(value: Any, tried: set[Any]) -> bool:
-    """Whether a value is the lowest or the highest of several."""
+    """Return True if a value is the lowest or the highest of several."""
     return len(tried) > 1 and value in (min(tried, key=sort_key), max(tried, key=sort_key))
 
 
 def _selections(table: Table) -> Iterator[str]:
-    """What to know of the settings that were selected, in words."""
+    """Yield the facts to know of settings that were selected, a sentence each."""
     if table.config.selected and not table.trials:
         yield "The runs that selected settings are not among these records."
     for name in table.grid:
@@ -228,7 +249,7 @@ def _selections(table: Table) -> Iterator[str]:
 
 
 def _mixed_origins(table: Table) -> Iterator[str]:
-    """What runs do not have in common that they should, in words."""
+    """Yield a sentence for each circumstance that runs should have in common and have not."""
     tested = provenance(table, stage="test")
     code = ("pebench", "torch", "commit")
     if len(tested["data"]) > 1:

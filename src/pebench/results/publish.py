@@ -1,4 +1,4 @@
-"""Pages written to files, in every format there is."""
+"""Writes pages to files, in every format."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 from pebench.errors import UserError
 from pebench.results import figures
 from pebench.results.page import Page
-from pebench.results.writers.export import to_csv, to_json
+from pebench.results.writers.csv import to_csv
 from pebench.results.writers.html import html
+from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record, write_jsonl
@@ -15,25 +16,25 @@ from pebench.runs.records import Record, write_jsonl
 FORMATS: dict[str, Callable[[Page], str]] = {
     "markdown": markdown, "html": html, "latex": latex, "csv": to_csv, "json": to_json,
 }  # fmt: skip
-"""Name of a format to what makes its text. A new format is a line here."""
+"""Writer of each format. A new format is a line here."""
 ENDINGS = {"markdown": ".md", "latex": ".tex"}
-"""Of files in a format, where it is not its name."""
+"""Endings of file names where they are not the name of the format."""
 
 
 def publish(page: Page, records: list[Record], prefix: Path, source: Path | None = None) -> list[Path]:
     """Write a page in every format, its pictures, and the records that it is made of.
 
     Args:
-        page: What to write.
-        records: All of them, those that selected settings too.
+        page: The page to write.
+        records: All its records, those of runs that select too.
         prefix: The files' path without its ending: ``results/core``.
-        source: What the records were read from; it is left as it is.
+        source: File that the records were read from; it is left as it is.
 
     Returns:
-        The files.
+        The files that were written.
 
     Raises:
-        UserError: If the prefix is no beginning of a file's name.
+        UserError: If the prefix cannot begin a file's name.
     """
     if prefix.is_dir():
         raise UserError(f"--output expects how files' names begin, such as {prefix / 'page'}, got a folder: {prefix}.")
@@ -52,11 +53,11 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
 
 
 def written(page: Page, name: str) -> dict[str, str]:
-    """The text of every format, by its ending.
+    """Return the text of every format by its ending.
 
     Args:
-        page: What to write.
-        name: How the files are called, without ending; so is the folder of their pictures.
+        page: The page to write.
+        name: Name of the files without ending, and beginning of that of the folder of their pictures.
     """
     writers = FORMATS | {"markdown": lambda page: markdown(page, f"{name}-figures")}  # it links to them
     return {_ending(form): write(page) for form, write in writers.items()}

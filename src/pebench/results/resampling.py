@@ -1,4 +1,4 @@
-"""Scores, and what they come to when seeds are drawn again: interquartile means, ranks, improvement."""
+"""Bootstrap over seeds: interquartile means, average ranks and probabilities of improvement of resampled runs."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 DIGITS = 5
-"""Of scores that rank: metrics in single precision that are equal but for rounding are a tie."""
+"""Digits of scores that are ranked: metrics in single precision that are equal but for rounding are a tie."""
 
 CHUNK = 400_000
-"""Drawn runs that are held in memory at a time."""
+"""Drawn runs held in memory at a time."""
 
 
 def normalised(values: "Array") -> "Array":
-    """Values as scores: 0 for the worst, 1 for the best, 1 for all if they are equal; NaN stays.
+    """Scale values to scores: 0 for the worst, 1 for the best, 1 for all if they are equal; NaN stays.
 
     Args:
-        values: Of any shape, more being better.
+        values: Values of any shape, more being better.
 
     Example:
         >>> import numpy as np
@@ -36,7 +36,7 @@ def normalised(values: "Array") -> "Array":
 
 
 def interquartile_mean(scores: "Array") -> float:
-    """The mean without the lowest and the highest quarter, each rounded down to whole runs.
+    """Return the mean without the lowest and the highest quarter, each rounded down to whole runs.
 
     Example:
         >>> import numpy as np
@@ -51,7 +51,7 @@ def interquartile_mean(scores: "Array") -> float:
 def resampled(
     scores: Sequence["Array"], reference: int | None, replicates: int
 ) -> Iterator[tuple["Array", "Array", "Array"]]:
-    """The figures of resamples of the seeds of each task, some at a time."""
+    """Yield the `figures` of resamples of the seeds of each task, some at a time."""
     import numpy as np
 
     bits = np.random.PCG64(0)  # its raw stream is the same in every version of numpy, so pages can be made again
@@ -69,17 +69,17 @@ def resampled(
 def figures(
     scores: Sequence["Array"], counts: Sequence["Array"], reference: int | None
 ) -> tuple["Array", "Array", "Array"]:
-    """Interquartile means, average ranks and probabilities of improvement, where each seed counts so often.
+    """Return interquartile means, average ranks and probabilities of improvement of weighted seeds.
 
     Nothing is drawn or sorted for each resample: a seed's weight is how often it was drawn.
 
     Args:
-        scores: For each task, by encoding and seed.
-        counts: For each task, by resample and seed.
-        reference: The encoding to improve on.
+        scores: Scores (encodings, seeds) of each task.
+        counts: Times that each seed counts (resamples, seeds), of each task.
+        reference: Place of the encoding to improve on.
 
     Returns:
-        Each by resample and encoding.
+        Each of shape (resamples, encodings).
     """
     import numpy as np
     from scipy.stats import rankdata
@@ -96,7 +96,7 @@ def figures(
 
 
 def _weighted_iqm(scores: "Array", weights: "Array") -> "Array":
-    """`interquartile_mean` of scores, each taken as often as its weight says, for each line of weights."""
+    """Return the `interquartile_mean` of repeated scores (runs,) for each line of weights (resamples, runs)."""
     import numpy as np
 
     order = np.argsort(scores, kind="stable")
@@ -109,7 +109,7 @@ def _weighted_iqm(scores: "Array", weights: "Array") -> "Array":
 
 
 def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Array":
-    """How often a run of each encoding scores above one of the reference, by resample and encoding."""
+    """Return how often a run of each encoding scores above one of the reference (resamples, encodings)."""
     import numpy as np
 
     order = np.argsort(reference, kind="stable")

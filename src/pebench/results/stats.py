@@ -1,4 +1,4 @@
-"""Statistics over seeds: means with intervals, paired differences, and what may be said of them."""
+"""Statistics over seeds: means with intervals, paired differences, tests of both, and Holm's correction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import TypeVar
 
-from pebench.formatting import counted
 from pebench.tasks import ROUNDING
 
 Place = TypeVar("Place", bound=float)
@@ -15,10 +14,7 @@ ALPHA = 0.05
 """Chance, over a whole table, of calling two equal encodings different (or two different ones equivalent)."""
 
 MIN_PAIRS = 8
-"""Fewer pairs claim no equivalence, whatever they look like: their standard deviation is hardly known."""
-
-BETTER_OR_WORSE = ("better", "worse")
-"""The verdicts that call a difference one."""
+"""Fewest pairs with which equivalence is claimed: the standard deviation of fewer is hardly known."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +38,26 @@ class Difference(Estimate):
 
     Args:
         mean: The mean difference.
-        half_width: As in `Estimate`.
+        half_width: Half the width of its 95 % interval; ``None`` for one seed.
         n: Number of seeds that both have.
-        p_value: Of the paired t-test, two-sided, not adjusted; ``None`` for one seed.
+        p_value: p-value of the paired t-test, two-sided, not adjusted; ``None`` for one seed.
     """
 
     p_value: float | None
 
     @property
     def standard_error(self) -> float | None:
-        """That its interval stands on; ``None`` for one seed."""
+        """Standard error of the mean; ``None`` for one seed."""
         return None if self.half_width is None else self.half_width / _t_quantile(self.n - 1)
 
 
 def estimate(values: Iterable[float]) -> Estimate:
-    """Mean with its 95 % Student-t interval.
+    """Return the mean with its 95 % Student-t interval.
 
     The half-width is t(0.975; n - 1) s / sqrt(n), with s the sample standard deviation.
 
     Args:
-        values: One per seed, at least one.
+        values: One value per seed, at least one.
 
     Source:
         Student 1908, "The probable error of a mean", Biometrika 6(1).
@@ -79,10 +75,10 @@ def estimate(values: Iterable[float]) -> Estimate:
 
 
 def over_seeds(runs: Sequence[Mapping[Place, float]]) -> list[tuple[Place, float, float, float]]:
-    """Places along runs that all of them have, each with the mean, lowest and highest value there.
+    """Return the places that all runs have, each with the mean, lowest and highest value there.
 
     Args:
-        runs: One per seed, a place such as a step to a value.
+        runs: One mapping per seed, from a place such as a step to a value.
 
     Example:
         >>> over_seeds([{500: 2.0, 1000: 1.0}, {500: 4.0}])
@@ -94,7 +90,7 @@ def over_seeds(runs: Sequence[Mapping[Place, float]]) -> list[tuple[Place, float
 
 
 def paired_difference(values: Mapping[int, float], reference: Mapping[int, float]) -> Difference | None:
-    """Mean of `values` minus `reference` over the seeds that both have; ``None`` if they share none.
+    """Return the mean of `values` minus `reference` over the seeds that both have; ``None`` if they share none.
 
     Args:
         values: Seed to value.
@@ -116,7 +112,7 @@ def paired_difference(values: Mapping[int, float], reference: Mapping[int, float
 
 
 def _p_value(differences: Sequence[float]) -> float | None:
-    """Two-sided p-value of a mean of zero, by the t-test; ``None`` for fewer than two differences.
+    """Return the two-sided p-value of a mean of zero by the t-test; ``None`` for fewer than two differences.
 
     Equal differences make t infinite or undefined. Fewer than `MIN_PAIRS` may be a coincidence of a small test
     set, whose metric takes few values, so they show nothing (p = 1); as many count as p = 0.
@@ -132,7 +128,7 @@ def _p_value(differences: Sequence[float]) -> float | None:
 
 
 def p_values_without_each(values: Mapping[int, float], reference: Mapping[int, float]) -> dict[int, float]:
-    """By seed, what the p-value of `paired_difference` would be without it.
+    """Return the p-value of `paired_difference` without each seed, by that seed.
 
     Args:
         values: Seed to value.
@@ -161,17 +157,17 @@ def p_values_without_each(values: Mapping[int, float], reference: Mapping[int, f
 
 
 def equivalence(difference: Difference, margin: float) -> float | None:
-    """p-value of two one-sided paired t-tests: that the true difference is as large as a margin, or larger.
+    """Return the p-value of two one-sided paired t-tests that the true difference is a margin or larger.
 
     It is the larger of the p-values against -margin and against +margin. Below 5 %, the 90 % interval of the
     difference lies within the margin.
 
     Args:
-        difference: Of an encoding to the reference.
+        difference: Paired difference of an encoding to the reference.
         margin: The largest difference that does not matter, in the unit of the values.
 
     Returns:
-        Not adjusted; ``None`` with fewer than `MIN_PAIRS` pairs.
+        The p-value, not adjusted; ``None`` with fewer than `MIN_PAIRS` pairs.
 
     Source:
         Schuirmann 1987, "A comparison of the two one-sided tests procedure and the power approach for assessing
@@ -199,20 +195,20 @@ def _standard_error(sample: Sequence[float]) -> float:
 
 
 def _t_quantile(degrees: int) -> float:
-    """t(0.975) with this many degrees of freedom."""
+    """Return t(0.975) with this many degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 1 - ALPHA / 2))
 
 
 def holm(p_values: Sequence[float | None], declared: int = 0) -> list[float | None]:
-    """Adjusted p-values that keep the chance of any false finding among all comparisons at its level.
+    """Adjust p-values so that the chance of any false finding among all comparisons stays at its level.
 
     The k-th smallest of m is multiplied by m - k + 1, never falling below a smaller one's, at most 1.
 
     Args:
-        p_values: One per comparison; ``None`` where nothing was tested, which stays ``None`` and does not count.
-        declared: How many comparisons were meant, if that is more than were tested. The others count as if they found
+        p_values: p-values by comparison; ``None`` where nothing was tested, which stays ``None`` and does not count.
+        declared: Number of comparisons that were meant, if more than were tested. The others count as if they found
             nothing, so that a verdict given early is not taken back for their number alone.
 
     Source:
@@ -231,24 +227,3 @@ def holm(p_values: Sequence[float | None], declared: int = 0) -> list[float | No
         largest = max(largest, min(1.0, (count - rank) * p))
         adjusted[place] = largest
     return adjusted
-
-
-def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: bool) -> str:
-    """What may be said: ``better``, ``worse``, ``not separable at n seeds`` (which is not "equal"), or nothing.
-
-    Args:
-        difference: Of the encoding to the reference.
-        p_adjusted: Its p-value after `holm`; ``None`` if nothing could be tested.
-        higher_is_better: The direction of the metric.
-
-    Example:
-        >>> verdict(Difference(0.2, 0.1, 5, 0.01), 0.04, higher_is_better=False)
-        'worse'
-        >>> verdict(Difference(0.2, None, 1, None), None, higher_is_better=False)
-        'no test with 1 seed'
-    """
-    if p_adjusted is None:
-        return f"no test with {counted(difference.n, 'seed')}"
-    if p_adjusted >= ALPHA:
-        return f"not separable at {difference.n} seeds"
-    return "better" if (difference.mean > 0) == higher_is_better else "worse"

@@ -1,4 +1,4 @@
-"""When Python may spare itself the search for garbage."""
+"""A pause of Python's garbage collector."""
 
 import contextlib
 import gc
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def no_search_for_garbage() -> Iterator[None]:
-    """Around what makes very many objects and keeps them, as imports and reading do: up to a quarter of its time."""
+def paused_garbage_collection() -> Iterator[None]:
+    """Pause the search for garbage while very many objects are made and kept, as imports and reading do.
+
+    It saves up to a quarter of their time. A context manager, and a decorator of functions.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

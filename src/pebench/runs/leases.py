@@ -1,11 +1,10 @@
-"""Leases: which process is doing a run, and how far it is. A run is done by one process at a time.
+"""Leases: the file by which one process at a time executes a run, and reports how far the run is.
 
-A lease is a file in the run's folder, ``lease-<n>.json``, and who holds one while nobody else does has the run. It
-can only be created once, so of many processes that want the run one gets it. Leases whose processes are gone may be
-followed by the next n: a dead process is known at once where its number means something, on its own machine and in
-its own container, and elsewhere, as where a number may be a later process's, by the age of the file, which a living
-one renews. No file locks: on several
-network file systems they do nothing.
+A lease is a file in the run's folder, ``lease-<n>.json``, and a process that holds one while no other does has the run.
+A lease can be created only once, so of many processes that want the run one gets it. Leases of dead processes may be
+followed by the next n. Where a process's number is meaningful, on its own machine and in its own container, a dead
+process is known at once. Elsewhere, or where the number may be a later process's, the age of the file decides, which a
+living process renews. There are no file locks: on several network file systems they have no effect.
 """
 
 import contextlib
@@ -22,28 +21,28 @@ from uuid import uuid4
 from pebench.atomic import replacing
 
 RENEW_S = 20.0
-"""How often a living process renews its lease, in seconds."""
+"""Time between two renewals of a living process's lease, in seconds."""
 
 FRESH_S = 300.0
 """Age from which the lease of another machine or container counts as left behind, in seconds."""
 
-TELL_S = 1.0
-"""How often progress is written at most, in seconds."""
+REPORT_S = 1.0
+"""Shortest time between two reports of progress, in seconds."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who does a run, and how far it is.
+    """The process that executes a run, and how far the run is.
 
     Args:
         host: Name of its machine.
-        pid: Process there.
-        born: When that process began, in the system's clock ticks; tells two users of a number apart.
-        since: When the run was taken on, in seconds since 1970.
+        pid: Number of the process there.
+        born: Start of that process, in the system's clock ticks; it distinguishes two processes with one number.
+        since: Time at which the process took the run, in seconds since 1970.
         step: Optimizer steps done.
-        metrics: The latest known.
-        boot: Which start of the machine it runs in; empty where that is not told, or an older pebench wrote this.
-        pids: The namespace that `pid` is a number of, likewise.
+        metrics: The latest known metrics.
+        boot: Identity of the machine's start; empty where the system has none, or an older pebench wrote this.
+        pids: Identity of the namespace that `pid` is a number in; empty likewise.
     """
 
     host: str
@@ -57,34 +56,34 @@ class Holder:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Where its process's number is a number: machines may share a name, and a machine may have containers."""
+        """The scope of its process's number: machines may share a name, and a machine may have containers."""
         return self.host, self.boot, self.pids
 
 
 class Lease:
-    """The right to do a run, held by this process.
+    """The right to execute a run, held by this process.
 
     Args:
-        path: Of the lease's file, which this process has created.
+        path: The lease's file, which this process has created.
         holder: This process.
     """
 
     def __init__(self, path: Path, holder: Holder) -> None:
         self.path, self.holder = path, holder
-        self._told = 0.0
+        self._reported = 0.0
         self._done = threading.Event()
         threading.Thread(target=self._renew, daemon=True).start()
 
-    def tell(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Write down how far the run is, unless that has just been done."""
-        if time.monotonic() - self._told >= TELL_S:
-            self._told = time.monotonic()
+    def report(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Write how far the run is to the file, unless that has just been done."""
+        if time.monotonic() - self._reported >= REPORT_S:
+            self._reported = time.monotonic()
             self.holder = replace(self.holder, step=step, metrics=dict(metrics))
-            with contextlib.suppress(OSError), replacing(self.path) as file:  # progress is not worth a run
+            with contextlib.suppress(OSError), replacing(self.path) as file:  # a report that fails must not end the run
                 file.write(json.dumps(asdict(self.holder)).encode())
 
     def release(self) -> None:
-        """Give the run back."""
+        """Give the run back: delete the file."""
         self._done.set()
         self.path.unlink(missing_ok=True)
 
@@ -96,15 +95,24 @@ class Lease:
 
 @contextlib.contextmanager
 def claim(folder: Path) -> Iterator[Lease | None]:
-    """Take a run on, for as long as the context lasts; ``None`` if another process has it.
+    """Take a run for as long as the context lasts; yields None if another process has it.
 
     Args:
-        folder: Of the run; it exists.
+        folder: The run's folder, which exists.
     """
+    lease = _take(folder)
+    try:
+        yield lease
+    finally:
+        if lease is not None:
+            lease.release()
+
+
+def _take(folder: Path) -> Lease | None:
+    """Create the next lease of a run and delete those of dead processes; None if another process has the run."""
     found = _leases(folder)
     if any(map(_alive, found)):
-        yield None
-        return
+        return None
     path = folder / f"lease-{max(found.values(), default=-1) + 1}.json"
     holder = _myself()
     temporary = folder / f".claim-{uuid4().hex}"
@@ -112,46 +120,46 @@ def claim(folder: Path) -> Iterator[Lease | None]:
     try:
         _create(temporary, path)
     except FileExistsError:
-        yield None
-        return
+        return None
     finally:
         temporary.unlink(missing_ok=True)
     others = [lease for lease in _leases(folder) if lease != path]
-    if any(map(_alive, others)):  # we were slow: others have come, and gone perhaps, and numbers have begun anew
-        path.unlink(missing_ok=True)  # two may do so at once: whoever asks next is given the run
-        yield None
-        return
+    if any(map(_alive, others)):
+        # This process was slow: others have taken the run since, perhaps finished it, and numbers have begun anew.
+        # Two may withdraw from each other here; the next process that asks gets the run.
+        path.unlink(missing_ok=True)
+        return None
     for other in others:
         other.unlink(missing_ok=True)
-    lease = Lease(path, holder)
-    try:
-        yield lease
-    finally:
-        lease.release()
+    return Lease(path, holder)
 
 
 def _create(written: Path, path: Path) -> None:
-    """Give a written file the name `path`, unless that is taken.
+    """Give a written file the name `path`, unless there is a file of that name.
 
     Raises:
-        FileExistsError: If it is.
+        FileExistsError: If there is.
     """
     try:
-        os.link(written, path)  # appears whole
+        os.link(written, path)  # it appears with its content, so that no process reads half of it
     except FileExistsError:
         raise
-    except OSError:  # a file system without links
+    except OSError:  # the file system has no links
         with path.open("x", encoding="utf-8") as file:
             file.write(written.read_text(encoding="utf-8"))
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """Who is doing a run now; ``None`` if nobody is."""
-    return next((holder for path in _leases(folder) if (holder := _read(path)) and _alive(path)), None)
+    """Return the process that executes a run now; None if none does."""
+    for path in _leases(folder):
+        holder = _read(path)
+        if holder and _alive(path):
+            return holder
+    return None
 
 
 def _leases(folder: Path) -> dict[Path, int]:
-    """Every lease of a run, with its number, whether its process is alive or not."""
+    """Return every lease of a run, with its number; its process may be dead."""
     numbers = {path: path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")}
     return {path: int(number) for path, number in numbers.items() if number.isdigit()}
 
@@ -163,7 +171,7 @@ def _read(path: Path) -> Holder | None:
 
 
 def _myself() -> Holder:
-    """This process, about to do a run."""
+    """Return this process as the holder of a run."""
     boot = pids = ""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
@@ -173,7 +181,7 @@ def _myself() -> Holder:
 
 
 def _alive(path: Path) -> bool:
-    """Whether the process that holds a lease still runs."""
+    """Return whether the process that holds a lease is still running."""
     holder = _read(path)
     if holder is not None and holder.place == _myself().place:
         born = _born(holder.pid)
@@ -181,9 +189,9 @@ def _alive(path: Path) -> bool:
             return born == holder.born
     probe = path.with_name(f".clock-{uuid4().hex}")
     now = time.time()
-    with contextlib.suppress(OSError):  # where nothing may be written, one can still look
+    with contextlib.suppress(OSError):  # in a folder that may not be written to, our own clock must do
         probe.touch()
-        now = probe.stat().st_mtime  # by the file system's clock, which may not be ours
+        now = probe.stat().st_mtime  # by the clock of the file system, which may differ from ours
         probe.unlink(missing_ok=True)
     try:
         return now - path.stat().st_mtime < FRESH_S
@@ -192,18 +200,18 @@ def _alive(path: Path) -> bool:
 
 
 def _born(pid: int) -> int:
-    """When a process of this machine began, in clock ticks since the machine did; -1 if there is none, 0 if unknown."""
+    """Return the start of a process of this machine, in clock ticks since boot; -1 if there is none, 0 if unknown."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
-    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends meanwhile
+    except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         if Path("/proc/self/stat").exists():
             return -1
-    if os.name == "nt":  # where signal 0 is Ctrl-C
+    if os.name == "nt":  # there signal 0 is Ctrl-C
         return 0
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return -1
     except OSError:
-        pass  # it is there, and somebody else's
+        pass  # it exists, and is another user's
     return 0

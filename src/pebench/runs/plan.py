@@ -1,4 +1,4 @@
-"""Plans: which runs a suite needs, which of them are done, and what the rest will take. No torch here."""
+"""Plans: the runs that a suite needs, which of them are done, and how long the rest will take. Torch-free."""
 
 import contextlib
 import hashlib
@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -20,10 +19,10 @@ from pebench.runs.selection import Trial, best
 from pebench.runs.suite import Suite
 
 PLANS = "plans"
-"""Folder, under an output folder, of what was planned there."""
+"""Folder of the plans that were made for an output folder, under it."""
 
 SAMPLE = 3
-"""How many earlier runs of a task and encoding are looked at for estimates."""
+"""Number of earlier runs of a task and encoding that an estimate reads."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Plan:
     """The runs of a suite.
 
     Args:
-        suite: What was asked for.
+        suite: Suite to run.
         kinds: One run of each task and encoding.
     """
 
@@ -39,82 +38,93 @@ class Plan:
     kinds: Sequence[RunConfig]
 
     def selecting(self) -> list[RunConfig]:
-        """The runs that choose settings by validation; they come first."""
-        runs = (
-            (seed, config)
-            for kind in self.kinds
-            for config in self.candidates(kind)
-            for seed in self.suite.selecting_seeds(kind.task)
-        )
-        return _unique(config.with_seed(seed) for seed, config in sorted(runs, key=itemgetter(0)))
+        """Return the runs that choose settings by validation, seed by seed; they come before those that are tested."""
+        runs = []
+        for kind in self.kinds:
+            for config in self.candidates(kind):
+                runs += [config.with_seed(seed) for seed in self.suite.selecting_seeds(kind.task)]
+        return _unique(sorted(runs, key=lambda config: config.seed))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
-        """A kind of run with each combination of the values to select from."""
+        """Return a kind of run with each combination of the values to select from."""
         names = tuple(sorted(self.suite.select))
         return [replace(config, selected=names, stage="select") for config in self.suite.candidates(kind)]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
-        """A kind of run with the values that validation likes best, of equal ones the lowest; None if none is told.
-
-        Nothing is told while a run is missing that might make another choice; see `Trial.settled`.
+        """Return a kind of run with its best values by validation, of equally good ones the lowest.
 
         Args:
-            kind: Of run.
-            records: Of the selecting runs, by key.
+            kind: Kind of run, before any value is chosen.
+            records: Records of the selecting runs, by key.
+
+        Returns:
+            None if no value trained, and while a run is missing that might change the choice; see `Trial.settled`.
         """
         if not self.suite.select:
             return kind
         tried = self._tried(kind, records)
-        liked = best(trial for _, trial in tried) if all(trial.settled for _, trial in tried) else None
-        return next((replace(config, stage="test") for config, trial in tried if trial is liked), None)
+        if not all(trial.settled for _, trial in tried):
+            return None
+        winner = best(trial for _, trial in tried)
+        for config, trial in tried:
+            if trial is winner:
+                return replace(config, stage="test")
+        return None
 
     def _tried(self, kind: RunConfig, records: Mapping[str, Record]) -> list[tuple[RunConfig, Trial]]:
-        """A kind of run with each combination of values, and what is known of that; the lowest first."""
+        """Return a kind of run with each combination of values, and the known records of each; the lowest first."""
         seeds, tried = self.suite.selecting_seeds(kind.task), []
         for config in self.candidates(kind):
-            known = [record for seed in seeds if (record := records.get(config.with_seed(seed).key))]
-            tried.append((config, Trial(config.label, config.selected_values, tuple(known), len(seeds))))
+            keys = [config.with_seed(seed).key for seed in seeds]
+            known = tuple(records[key] for key in keys if key in records)
+            tried.append((config, Trial(config.label, config.selected_values, known, len(seeds))))
         return sorted(tried, key=lambda pair: pair[1].order)
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
-        """The runs that are tested, seed by seed, so that an interrupted suite has complete rows.
+        """Return the runs that are tested, seed by seed, so that an interrupted suite has complete rows.
 
         Args:
-            records: Of the selecting runs, by key. A kind for which they choose nothing yet is left out.
+            records: Records of the selecting runs, by key. A kind for which they choose nothing yet is left out.
         """
-        kinds = [chosen for kind in self.kinds if (chosen := self.chosen(kind, records))]
+        kinds = [config for kind in self.kinds if (config := self.chosen(kind, records))]
         return _unique(config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds)
 
-    def later(self, records: Mapping[str, Record]) -> int:
-        """Number of runs that will be tested with values for which no choice is told yet.
+    def undecided(self, records: Mapping[str, Record]) -> int:
+        """Return the number of runs that will be tested with values that are not chosen yet.
 
         Args:
-            records: Of the selecting runs, by key. A kind whose every value failed to train is never tested.
+            records: Records of the selecting runs, by key. A kind whose every value failed to train is never tested.
         """
         if not self.suite.select:
             return 0
-        tried = [self._tried(kind, records) for kind in self.kinds]
-        return len(self.suite.tested_seeds) * sum(not all(trial.settled for _, trial in trials) for trials in tried)
+        kinds = 0
+        for kind in self.kinds:
+            if not all(trial.settled for _, trial in self._tried(kind, records)):
+                kinds += 1
+        return len(self.suite.tested_seeds) * kinds
 
 
 def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
     return list({config.key: config for config in configs}.values())
 
 
-def states(plan: Sequence[RunConfig], out: Path) -> list[str]:
-    """Of each run: ``done``, ``failed``, ``running`` (by a process that lives) or ``to do``. Reads no record."""
+def run_states(plan: Sequence[RunConfig], out: Path) -> list[str]:
+    """Return the state of each run: ``done``, ``failed``, ``running`` (in a living process) or ``to do``.
+
+    Reads no record, and lists each encoding's folder once, as a plan may have very many runs.
+    """
     folders: dict[str, set[str]] = {}
     found = []
     for config in plan:
         parent, _, name = config.directory.rpartition("/")
         if parent not in folders:
             folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
-        found.append(folder_state(out / config.directory) if name in folders[parent] else "to do")
+        found.append(run_state(out / config.directory) if name in folders[parent] else "to do")
     return found
 
 
-def folder_state(folder: Path) -> str:
-    """The state of one run, by its folder; see `states`."""
+def run_state(folder: Path) -> str:
+    """Return the state of one run, by its folder; see `run_states`."""
     if (folder / FILE_NAME).exists():
         return "done"
     if holder_of(folder):
@@ -124,13 +134,13 @@ def folder_state(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What runs will take, going by earlier ones.
+    """Estimate of the time and space that runs will take, by earlier ones.
 
     Args:
-        seconds: Of all runs together, one after the other.
-        unknown: Runs that nothing earlier resembles.
-        bytes_per_run: On the disk.
-        sampled: Earlier runs that were looked at.
+        seconds: Time of all runs together, one after the other.
+        unknown: Number of runs that nothing earlier resembles; they add nothing to `seconds`.
+        bytes_per_run: Size of a run's files on the disk; None if there is no earlier run.
+        sampled: Number of earlier runs that were read.
     """
 
     seconds: float
@@ -140,11 +150,11 @@ class Forecast:
 
 
 def forecast(plan: Sequence[RunConfig], out: Path) -> Forecast:
-    """What the runs of a plan will take, going by a few records under `out`.
+    """Estimate the time and space that the runs of a plan will take, by a few records under an output folder.
 
-    A run takes as long as earlier ones of its kind, whatever their seed; else as long to start and to test, and as
-    long a step, as those of its task with the same model and data. Of the model the width of feed-forward layers does
-    not count: rows are matched by it.
+    A run takes as long as earlier ones of its kind, whatever their seed. If there are none, it takes as long to start
+    and to test, and as long a step, as runs of its task with the same model and data; the width of the model's
+    feed-forward layers does not count, as rows are matched by it.
     """
     durations: dict[tuple[Any, ...], list[float]] = {}
     paces: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
@@ -153,29 +163,46 @@ def forecast(plan: Sequence[RunConfig], out: Path) -> Forecast:
         config, seconds = record.config, record.duration_s or 0.0
         sizes.append(sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()))
         durations.setdefault(_same(config), []).append(seconds)
-        paces.setdefault(_like(config), []).append(_pace(record, seconds))
-    total, unknown, known = 0.0, 0, dict[str, float | None]()
+        paces.setdefault(_alike(config), []).append(_pace(record, seconds))
+
+    estimates: dict[str, float | None] = {}  # by kind of run, as a plan may have very many seeds
+    total, unknown = 0.0, 0
     for config in plan:
-        if config.kind_key not in known:
-            exact, like = durations.get(_same(config)), paces.get(_like(config))
-            other = fmean(fixed + step * config.train.max_steps for fixed, step in like) if like else None
-            known[config.kind_key] = fmean(exact) if exact else other
-        seconds_each = known[config.kind_key]
-        total, unknown = total + (seconds_each or 0.0), unknown + (seconds_each is None)
+        if config.kind_key not in estimates:
+            estimates[config.kind_key] = _estimate(config, durations, paces)
+        seconds_each = estimates[config.kind_key]
+        if seconds_each is None:
+            unknown += 1
+        else:
+            total += seconds_each
     return Forecast(total, unknown, fmean(sizes) if sizes else None, len(sizes))
 
 
+def _estimate(
+    config: RunConfig,
+    durations: Mapping[tuple[Any, ...], list[float]],
+    paces: Mapping[tuple[Any, ...], list[tuple[float, float]]],
+) -> float | None:
+    """Return the seconds that a run will take; None if nothing earlier resembles it."""
+    if exact := durations.get(_same(config)):
+        return fmean(exact)
+    if similar := paces.get(_alike(config)):
+        return fmean(fixed + step * config.train.max_steps for fixed, step in similar)
+    return None
+
+
 def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record]]:
-    """A few finished runs of each encoding that the plan's tasks were run with, with their folders."""
-    for parent in sorted(parent for task in {config.task for config in plan} for parent in (out / task).glob("*")):
-        finished = (path.parent for path in parent.glob(f"*/{FILE_NAME}"))
-        for folder in itertools.islice(finished, SAMPLE):
-            if (record := read_record(folder)) and record.ok:
-                yield folder, record
+    """Yield a few finished runs of each encoding that the plan's tasks were run with, with their folders."""
+    folders = {out / config.directory.partition("/")[0] for config in plan}  # one for each task
+    parents = [parent for folder in folders for parent in folder.glob("*")]
+    for parent in sorted(parents):
+        for path in itertools.islice(parent.glob(f"*/{FILE_NAME}"), SAMPLE):
+            if (record := read_record(path.parent)) and record.ok:
+                yield path.parent, record
 
 
 def _pace(record: Record, seconds: float) -> tuple[float, float]:
-    """Seconds that a run took whatever its length, to start and to test, and those of each step."""
+    """Return the seconds that a run took to start and to test, whatever its length, and those of each step."""
     train = record.config.train
     step = seconds / train.max_steps
     if record.throughput:
@@ -184,15 +211,17 @@ def _pace(record: Record, seconds: float) -> tuple[float, float]:
 
 
 def _same(config: RunConfig) -> tuple[Any, ...]:
-    return _like(config), config.encoding, config.train.max_steps
+    """Return what runs have in common that take equally long."""
+    return _alike(config), config.encoding, config.train.max_steps
 
 
-def _like(config: RunConfig) -> tuple[Any, ...]:
+def _alike(config: RunConfig) -> tuple[Any, ...]:
+    """Return what runs have in common whose steps take about equally long."""
     return config.task, replace(config.model, d_ff=None), config.data, config.train.batch_size
 
 
-def note_plan(plan: Sequence[RunConfig], out: Path) -> None:
-    """Leave word of what is planned, for `pebench status`.
+def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
+    """Write the folders of the planned runs to a file, for ``pebench status``.
 
     Args:
         plan: The runs.
@@ -200,21 +229,22 @@ def note_plan(plan: Sequence[RunConfig], out: Path) -> None:
     """
     folder = out / PLANS
     runs = [config.directory for config in plan]
-    name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
+    name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]  # the same plan again is the same file
     with replacing(folder / f"{name}.json") as file:
         file.write(f"{json.dumps({'runs': runs})}\n".encode())
 
 
-def planned(out: Path) -> list[str]:
-    """Every run that was ever planned for an output folder, as its directory there."""
+def planned_runs(out: Path) -> list[str]:
+    """Return every run that was ever planned for an output folder, as its folder there; earlier plans come first."""
     found: dict[str, None] = {}
     for path in sorted((out / PLANS).glob("*.json"), key=lambda path: path.stat().st_mtime):
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged plan is ignored
             runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-            found |= dict.fromkeys(run for run in runs if isinstance(runs, list) and isinstance(run, str))
+            if isinstance(runs, list):
+                found |= dict.fromkeys(run for run in runs if isinstance(run, str))
     return list(found)
 
 
-def load(plan: Sequence[RunConfig], out: Path) -> dict[str, Record]:
-    """The records of a plan's runs, by key."""
+def load_records(plan: Sequence[RunConfig], out: Path) -> dict[str, Record]:
+    """Return the records of a plan's runs, by key; runs without one are left out."""
     return {config.key: record for config in plan if (record := find_record(config, out))}

@@ -1,12 +1,15 @@
-"""What a task is, and its budgets by tier. No torch here."""
+"""The declaration of a task, and its budgets by tier. No torch here."""
 
+import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.tasks import sources
+from pebench.tasks.kinds import TaskKind
 
 ROUNDING = 1e-6
 """Metrics closer than this are equal but for rounding: they are computed, and recorded, in single precision."""
@@ -16,57 +19,105 @@ EVERY_TENTH = "validation is every tenth training example (the 10th, the 20th, .
 
 @dataclass(frozen=True)
 class Budget:
-    """Model, data and training settings of a task at one tier."""
+    """The model, data and training settings of a task at one tier."""
 
     model: ModelConfig
     data: DataConfig
     train: TrainConfig
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """One data set with one metric.
+    """One data set, a model for it, and the metric by which encodings are compared on it.
 
     Args:
-        name: ``<kind>-<data set>``.
+        name: Name on the command line; pebench's own are ``<kind>-<data set>``.
         summary: One line for a list.
-        module: Dotted path of the LightningModule.
-        data: Dotted path of the LightningDataModule.
+        kind: Model and metric, one of `pebench.tasks.kinds` or your own.
+        data: The LightningDataModule, a subclass of `pebench.data.base.TensorDataModule`: its dotted path
+            (``my_module:MyData``) or the class itself.
         splits: The rule by which train, validation and test are separate.
-        splits_before: The rule in earlier versions of the protocol where it was another one, by version.
-        metric: The headline metric, without its split.
-        higher_is_better: The direction of the headline metric.
-        beyond: How many times as long, or as wide, as in training the test split is measured at too.
-        unit: What throughput counts.
+        budgets: Model, data and training settings by tier: ``smoke``, ``quick``, ``core``, ``full``; see `with_smoke`.
+        chance: The headline metric on the test split of the best constant prediction, at the default tier: what a model
+            reaches that ignores its input. ``None`` where that has not been measured.
+        beyond: Lengths (or image sides) of the length (resolution) extrapolation, in multiples of the trained one.
         cite: What to cite for the data: keys of `references.bib`.
-        budgets: By tier.
-        budgets_before: In earlier versions of the protocol where they were others, by version and tier.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
-        prepared_by: The data settings that the prepared tensors depend on.
-        num_classes: Labels; ``None`` for a language model, which is causal and predicts its own tokens.
+        prepared_by: The data settings that the prepared tensors depend on; they name the file that keeps the tensors.
+        data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.
+        num_classes: Number of labels; ``None`` where a model predicts tokens of its vocabulary.
         image: Channels, and side in pixels; ``None`` for text.
+        splits_before: The rule in earlier versions of the protocol where it was another one, by version.
+        budgets_before: Budgets in earlier versions of the protocol where they were others, by version and tier.
     """
 
     name: str
     summary: str
-    module: str
-    data: str
+    kind: TaskKind
+    data: str | type
     splits: str
-    metric: str
-    higher_is_better: bool
-    unit: str
-    cite: tuple[str, ...]
     budgets: Mapping[str, Budget] = field(repr=False)
+    chance: float | None = None
+    beyond: tuple[float, ...] = ()
+    cite: tuple[str, ...] = ()
     source: sources.Source | None = None
     prepared_by: tuple[str, ...] = ()
+    data_args: Mapping[str, Any] = field(default_factory=dict)
     num_classes: int | None = None
     image: tuple[int, int] | None = None
-    beyond: tuple[float, ...] = ()
     splits_before: Mapping[str, str] = field(default_factory=dict)
     budgets_before: Mapping[str, Mapping[str, Budget]] = field(default_factory=dict, repr=False)
 
+    @property
+    def metric(self) -> str:
+        """The headline metric, without its split."""
+        return self.kind.metric
+
+    @property
+    def higher_is_better(self) -> bool:
+        """The direction of the headline metric."""
+        return self.kind.higher_is_better
+
+    @property
+    def percent(self) -> bool:
+        """Whether the headline metric is a share of 1, which people read in percent, and its differences in points."""
+        return self.kind.percent
+
+    @property
+    def scale(self) -> int:
+        """The factor by which the headline metric is multiplied where people read it."""
+        return self.kind.scale
+
+    @property
+    def digits(self) -> int:
+        """The digits behind the point of the headline metric where people read it."""
+        return self.kind.digits
+
+    @property
+    def unit(self) -> str:
+        """The examples that throughput counts."""
+        return self.kind.unit
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only the tokens before it."""
+        return self.kind.causal
+
+    @property
+    def embedded(self) -> bool:
+        """Whether its data needs no download."""
+        return self.source is None
+
+    def model_class(self) -> Any:
+        """Import and return the LightningModule."""
+        return resolve(self.kind.module)
+
+    def data_class(self) -> Any:
+        """Import and return the LightningDataModule."""
+        return resolve(self.data)
+
     def monitored(self, monitor: str) -> tuple[str, str]:
-        """What chooses weights and settings: a validation metric, and whether its ``min`` or its ``max`` is best.
+        """Return the validation metric that chooses weights and settings, and whether its ``min`` or ``max`` is best.
 
         Args:
             monitor: ``loss`` or ``metric``, as in `pebench.config.MONITORS`.
@@ -76,43 +127,18 @@ class Task:
         return f"val/{self.metric}", "max" if self.higher_is_better else "min"
 
     def best(self, scores: Sequence[float], monitor: str) -> int:
-        """Which score is best; of those that are equal but for rounding, the first.
+        """Return the index of the best score; of scores that are equal but for rounding, the first.
 
         Args:
-            scores: Means over seeds of what is monitored, at least one.
+            scores: Means over seeds of the monitored metric, at least one.
             monitor: As in `monitored`.
         """
         lower_is_better = self.monitored(monitor)[1] == "min"
         losses = [score if lower_is_better else -score for score in scores]
         return next(place for place, loss in enumerate(losses) if loss <= min(losses) + ROUNDING)
 
-    @property
-    def is_share(self) -> bool:
-        """Whether the headline metric is a share of 1, which people read in percent, and differences in points."""
-        return self.metric == "accuracy"
-
-    @property
-    def scale(self) -> int:
-        """What the headline metric is multiplied by where people read it."""
-        return 100 if self.is_share else 1
-
-    @property
-    def digits(self) -> int:
-        """Its digits behind the point there."""
-        return 2 if self.is_share else 4
-
-    @property
-    def embedded(self) -> bool:
-        """Whether it needs no download."""
-        return self.source is None
-
-    @property
-    def causal(self) -> bool:
-        """Whether a token sees only what came before it."""
-        return self.num_classes is None
-
     def extent(self, data: DataConfig) -> tuple[int, ...]:
-        """Positions per axis in training: tokens of the longest text, or rows and columns of patches.
+        """Return the positions per axis in training: tokens of the longest text, or rows and columns of patches.
 
         Raises:
             UserError: If patches do not fill the image.
@@ -130,14 +156,26 @@ class Task:
         Raises:
             UserError: If it cannot.
         """
-        if self.source is not None:
-            settings = {name: getattr(data, name) for name in self.prepared_by}
-            if not sources.prepared_file(self.source, self.source.title, settings, data_dir).is_file():
-                sources.check_available(self.source, data_dir)
+        if self.source is None:
+            return
+        known = {**vars(data), **self.data_args}
+        settings = {name: known[name] for name in self.prepared_by}
+        module = self.data.partition(":")[0] if isinstance(self.data, str) else self.data.__module__
+        if not sources.prepared_file(self.source, self.source.title, settings, data_dir, module).is_file():
+            sources.check_available(self.source, data_dir)
+
+
+def resolve(place: str | type) -> Any:
+    """Import a class by its dotted path, ``package.module:Class``; a class is returned as it is."""
+    return pkgutil.resolve_name(place) if isinstance(place, str) else place
 
 
 def with_smoke(**budgets: Budget) -> dict[str, Budget]:
-    """Budgets by tier, and before them two steps of a tiny model: does it run at all?"""
+    """Return budgets by tier with another before them: two steps of a tiny model, to see that a task runs at all.
+
+    Args:
+        budgets: By tier, the first of them the default.
+    """
     usual = next(iter(budgets.values()))
     train = replace(usual.train, max_steps=2, evaluations=1, batch_size=min(16, usual.train.batch_size))
     return {"smoke": Budget(ModelConfig(d_model=16, num_layers=1, num_heads=2), usual.data, train), **budgets}

@@ -5,14 +5,11 @@ from typing import Any
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
 from pebench.tasks.base import Budget, Task, with_smoke
+from pebench.tasks.kinds import LANGUAGE_MODELLING
 
 
 def _lm(name: str, **rest: Any) -> Task:
-    module = "pebench.models.language_model:LanguageModel"
-    return Task(
-        name=name, module=module, metric="bits_per_byte", higher_is_better=False, unit="windows", beyond=(2, 4),
-        prepared_by=("vocab_size",), **rest,
-    )  # fmt: skip
+    return Task(name=name, kind=LANGUAGE_MODELLING, beyond=(2, 4), prepared_by=("vocab_size",), **rest)
 
 
 TASKS = (

@@ -12,6 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from pebench.encodings.origins import digest, source_of
 from pebench.errors import UserError
 
 PROBE_S = 3.0
@@ -121,21 +122,27 @@ def reachable(url: str) -> bool:
     return bool(answered)
 
 
-def prepared_file(source: Source | None, title: str, settings: Mapping[str, Any], data_dir: Path | None) -> Path:
-    """Where the tensors made of a source are kept.
+def prepared_file(
+    source: Source | None, title: str, settings: Mapping[str, Any], data_dir: Path | None, module: str = ""
+) -> Path:
+    """Return the file that keeps the tensors made of a source.
 
     Args:
-        source: Of the data; None if it is embedded.
-        title: Of the data.
-        settings: What else the tensors depend on.
+        source: The data's source; None if it is embedded.
+        title: The data's title.
+        settings: Everything else that the tensors depend on.
         data_dir: Local data folder, if one is used; a changed file in it changes the name.
+        module: The module of the class that prepares them; outside pebench a change in its file changes the name.
     """
     origin = "embedded" if source is None else str(source)
     if source and data_dir:
         folder = data_dir / source.folder
         stats = [(path.name, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
         origin = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
-    identity = json.dumps([PREPARATION, title, origin, settings], sort_keys=True)
+    parts = [PREPARATION, title, origin, settings]
+    if module and module.split(".")[0] != "pebench":  # ours raise PREPARATION instead
+        parts.append(digest(source_of(module)))
+    identity = json.dumps(parts, sort_keys=True)
     return cache_folder() / f"{title}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}.pt"
 
 

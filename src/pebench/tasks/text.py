@@ -5,6 +5,7 @@ from typing import Any
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+from pebench.tasks.kinds import TEXT_CLASSIFICATION
 
 
 def _short_texts(max_len: int, train: TrainConfig) -> dict[str, Budget]:
@@ -19,17 +20,13 @@ def _short_texts(max_len: int, train: TrainConfig) -> dict[str, Budget]:
     )
 
 
-# Where training goes on behind the lowest validation loss, accuracy still rises: it chooses the weights there.
+# Accuracy still rises where training goes on behind the lowest validation loss: there it chooses the weights.
 SHORT = TrainConfig(max_steps=1000, batch_size=64, learning_rate=4e-3, evaluations=10, monitor="metric")
 SHORT_BEFORE = TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4)
 
 
 def _text(name: str, **rest: Any) -> Task:
-    module = "pebench.models.text_classifier:TextClassifier"
-    return Task(
-        name=name, module=module, metric="accuracy", higher_is_better=True, unit="texts",
-        prepared_by=("max_len", "vocab_size"), **rest,
-    )  # fmt: skip
+    return Task(name=name, kind=TEXT_CLASSIFICATION, prepared_by=("max_len", "vocab_size"), **rest)
 
 
 TASKS = (

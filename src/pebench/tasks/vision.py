@@ -5,18 +5,11 @@ from typing import Any
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 
 
 def _vit(name: str, **rest: Any) -> Task:
-    return Task(
-        name=name,
-        module="pebench.models.vit:ViT",
-        metric="accuracy",
-        higher_is_better=True,
-        unit="images",
-        beyond=(1.5, 2),
-        **rest,
-    )
+    return Task(name=name, kind=IMAGE_CLASSIFICATION, beyond=(1.5, 2), **rest)
 
 
 TASKS = (

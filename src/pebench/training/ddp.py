@@ -8,13 +8,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from multiprocessing.connection import wait
 from typing import Any
 
 import torch
 
 from pebench.config import Options, RunConfig
 from pebench.errors import InterruptedRunError
+from pebench.runs.parent import end_with_parent
 from pebench.training.runner import Progress, train
 
 LOST_S = 30.0
@@ -76,13 +76,6 @@ def _train_share(config: RunConfig, options: Options, rank: int) -> None:
     """Train the same run in a further process, which neither reports nor writes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["LOCAL_RANK"] = str(rank)
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            wait([parent.sentinel])
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+    end_with_parent()
     with contextlib.suppress(InterruptedRunError):  # all stop together
         train(config, options)

@@ -1,6 +1,5 @@
 """One run, from configuration to record: the function behind every executor."""
 
-import pkgutil
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +23,7 @@ from pebench.models.counting import count_flops, count_parameters
 from pebench.runs.costs import cost
 from pebench.runs.records import Record, write_record
 from pebench.tasks import Task, find_task
+from pebench.tasks.registry import task_origin
 from pebench.training import environment
 from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
 from pebench.training.extrapolation import measure_extrapolation
@@ -131,8 +131,7 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         data: Data of its task; prepared here if need be.
     """
     train = config.train
-    module_class = pkgutil.resolve_name(find_task(config.task).module)
-    module: SequenceModule = module_class(
+    module: SequenceModule = find_task(config.task).model_class()(
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),
@@ -162,7 +161,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions()}
-    made_of |= described_plugins(module.trunk.encoding)
+    made_of |= described_plugins(config, module.trunk.encoding)
     checkpoint = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(checkpoint, made_of)
     clear(folder, step)
@@ -223,10 +222,13 @@ def tested_metrics(logged: Mapping[str, Tensor]) -> dict[str, float]:
     return {name: float(value) for name, value in logged.items() if name.startswith("test/")}
 
 
-def described_plugins(encoding: torch.nn.Module) -> dict[str, Any]:
-    """Return package, version and digest of the encodings in a model that are not ours, if any."""
+def described_plugins(config: RunConfig, encoding: torch.nn.Module) -> dict[str, Any]:
+    """Return package, version and digest of a run's encodings and task that are not ours, if any."""
     found = registry.origins(type(part) for part in encoding.modules())
-    return {"plugins": found} if found else {}
+    described: dict[str, Any] = {"plugins": found} if found else {}
+    if task := task_origin(config.task):
+        described["task"] = task
+    return described
 
 
 def _make_record(
@@ -262,7 +264,9 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
     kernel = fastest_kernel(queries, bias)
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, config.train.compile, kernel)
-    return described | {"devices": attempt.trainer.world_size} | described_plugins(attempt.module.trunk.encoding)
+    return (
+        described | {"devices": attempt.trainer.world_size} | described_plugins(config, attempt.module.trunk.encoding)
+    )
 
 
 def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:

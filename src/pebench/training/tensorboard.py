@@ -153,8 +153,7 @@ def _hyperparameters(config: RunConfig) -> dict[str, Any]:
     return {
         "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
         **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
-        **{f"{part}.{name}": value for part in ("model", "data", "train")
-           for name, value in vars(getattr(config, part)).items() if value is not None},
+        **{name: value for name, value in config.settings().items() if value is not None},
     }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def numbers(tensor: Tensor) -> Any:
 
 def state_of(encoding: PositionalEncoding, positions: Sequence[Position]) -> Any:
     with torch.no_grad():
-        return encoding(encoding.prepare(encoding.place(torch.tensor(positions))))
+        return encoding.state(torch.tensor(positions))
 
 
 @dataclass
@@ -170,3 +170,13 @@ def by_angle(seen: Attention, angles: list[Vector], growth: float = 1.0) -> Call
         return growth**2 * total * len(seen.q[h][i]) ** -0.5
 
     return rule
+
+
+def rope_angles(positions, n=6, theta=10000.0):
+    n //= len(positions[0])
+    theta = theta if len(positions[0]) == 1 else 100.0
+    return [[p * theta ** (-i / n) for p in position for i in range(n)] for position in positions]
+
+
+def alibi(positions, heads=2):
+    return lambda h, i, j: -(2 ** (-8 * (h + 1) / heads)) * math.dist(positions[i], positions[j])

@@ -1,6 +1,5 @@
-"""Encodings that change another one: what they add up to, and where they take the tokens to be."""
+"""Encodings that change another one: where it acts, how loud it is, and which positions it is given."""
 
-import itertools
 import math
 
 import pytest
@@ -9,25 +8,23 @@ import torch
 from pebench.encodings import EncodingSpec, build_encoding
 from pebench.encodings.alibi import slopes
 from pebench.encodings.base import grid_positions
-from pebench.models.transformer import Transformer
 
 from .helpers import (
     GRID,
     GRID_CELLS,
     TEXT,
     TEXT_CELLS,
+    alibi,
     assert_rows,
     attend,
     by_angle,
     dot,
-    each_layer,
     encode,
     fresh,
     moved,
     noise,
     numbers,
-    plus,
-    rotated,
+    rope_angles,
     share,
     state_of,
     text_and_grid,
@@ -37,135 +34,10 @@ from .helpers import (
 )
 
 
-def rope_angles(positions, n=6, theta=10000.0):
-    n //= len(positions[0])
-    theta = theta if len(positions[0]) == 1 else 100.0
-    return [[p * theta ** (-i / n) for p in position for i in range(n)] for position in positions]
-
-
-def alibi(positions, heads=2):
-    return lambda h, i, j: -(2 ** (-8 * (h + 1) / heads)) * math.dist(positions[i], positions[j])
-
-
-@text_and_grid
-def test_a_stack_tells_the_input_and_attention(positions):
-    encoding, content = encode("stack", positions), noise(2, 5, 24)
-    rows = [[plus(x, wave(p, 24)) for x, p in zip(text, positions, strict=True)] for text in numbers(content)]
-    assert_rows(encoding.embed(content, state_of(encoding, positions)), rows)
-    seen = attend(encoding, positions)
-    seen.check(by_angle(seen, rope_angles(positions)), 1e-4)
-
-
-def test_a_stack_sums_inputs_and_biases():
-    encoding = encode("stack", TEXT, first="alibi", second="kerple-log")
-    p, a = numbers(encoding.second.p)[1], numbers(encoding.second.a)[1]
-    rule = alibi(TEXT)
-
-    def both(h, i, j):
-        log = math.log(1 + max(a[h], 0.01) * abs(TEXT[i][0] - TEXT[j][0]))
-        return rule(h, i, j) - max(p[h], 0.01) * log
-
-    attend(encoding, TEXT, layer=1).check_bias(both, 1e-4)
-    encoding, content = encode("stack", TEXT, first="add(ratio=0.5)", second="multiply(base=50.0)"), noise(1, 5, 24)
-    waves = [(wave(p, 24, ratio=0.5), wave(p, 24, 50.0)) for p in TEXT]
-    rows = [
-        [(x + a) * b for x, a, b in zip(row, *both, strict=True)]
-        for row, both in zip(numbers(content)[0], waves, strict=True)
-    ]
-    assert_rows(encoding.embed(content, state_of(encoding, TEXT))[0], rows)
-
-
-def test_a_stack_of_rotation_and_widening_does_one_after_the_other():
-    encoding = encode("stack", TEXT, first="rope", second="concat-qk")
-    seen, angles = attend(encoding, TEXT), rope_angles(TEXT)
-    queries, keys = (
-        [times(numbers(w)[0], wave(p, 24)) for p in TEXT] for w in (encoding.second.queries, encoding.second.keys)
-    )
-    turned = by_angle(seen, angles)
-
-    def rule(h, i, j):
-        return (turned(h, i, j) + dot(share(queries[i], h, 2), share(keys[j], h, 2)) / math.sqrt(12)) / math.sqrt(2)
-
-    seen.check(rule, 1e-4)
-
-
-def test_a_stack_of_tupe_and_t5_bias_is_tupe_r():
-    encoding = encode("stack", TEXT_CELLS, first="tupe", second="t5-bias")
-    alone, seen = attend(encoding.first, TEXT_CELLS), attend(encoding, TEXT_CELLS)
-    table = numbers(encoding.second.table)[0]
-
-    def rule(h, i, j):
-        offset = int(TEXT_CELLS[j][0] - TEXT_CELLS[i][0])
-        assert abs(offset) <= 8
-        exact = table[abs(offset) + 16 * (offset > 0)] if abs(offset) < 8 else table[8 + 16 * (offset > 0)]
-        return alone.logits[h, i, j].item() + exact[h]
-
-    seen.check(rule)
-
-
-def test_a_stack_can_be_wider_and_stack_again():
-    encoding = fresh("stack", first="concat-wide(d_p=8)", second="stack(first='cpe', second='rope')")
-    assert (encoding.content_width, encoding.model_width) == (24, 32)
-    assert encoding.second.second.pairs == 8
-    assert Transformer(encoding)(noise(2, 9, 24)).shape == (2, 9, 32)
-    narrow = fresh("stack", first="concat(d_p=8)", second="add")
-    assert (narrow.content_width, narrow.model_width) == (16, 24)
-
-
-@pytest.mark.parametrize("pair", [("rope", "alibi"), ("concat-qk", "add"), ("randomized(of='learned')", "rope")])
-def test_a_stack_needs_no_layers(pair):
-    spec = EncodingSpec(24, 2, 0, (9,), causal=True)
-    assert build_encoding("stack", spec, dict(zip(("first", "second"), pair, strict=True))).content_width == 24
-
-
-@pytest.mark.parametrize("other", ["shaw", "transformer-xl", "deberta", "cope", "pope"])
-def test_a_stack_may_not_depend_on_the_middle_of_the_text(other):
-    """As ``xpos`` does, in what it makes of a query and of a key alone."""
-    spec = EncodingSpec(24, 2, 2, (64,), causal=True)
-    with pytest.raises(ValueError, match=r"'xpos' with .* would depend on how long the text is"):
-        build_encoding("stack", spec, {"first": "xpos", "second": other})
-    for fits in ("alibi", "add", "fox"):
-        build_encoding("stack", spec, {"first": "xpos", "second": fits})
-
-
 def test_cells_of_a_larger_image_are_numbered_before_they_are_squeezed():
     encoding = fresh("raster", (2, 2), of="interpolated(of='add')")
     state = encoding.prepare(grid_positions((3, 3)))
     assert torch.allclose(state, fresh("add", (4,)).prepare(4 / 9 * torch.arange(9.0)[:, None]), atol=1e-6)
-
-
-def test_a_random_code_is_the_one_that_was_loaded():
-    one, other = (fresh("random", (9,), table_seed=seed) for seed in (0, 1))
-    state = one.prepare(grid_positions((9,)))
-    one.load_state_dict(other.state_dict())
-    x = torch.zeros(1, 9, 24)
-    assert torch.equal(one.embed(x, state), other.embed(x, other.prepare(grid_positions((9,)))))
-
-
-def test_a_stack_counts_both_and_is_what_both_are():
-    encoding = fresh("stack", first="learned", second="swin-bias")
-    assert encoding.parameter_count() == 9 * 24 + 2 * 2 * 17
-    assert sum(p.numel() for p in encoding.parameters()) == encoding.parameter_count()
-    assert (encoding.relative, encoding.beyond) == (False, "refuses")
-    both = fresh("stack", first="alibi", second="kerple-log")
-    assert both.relative
-    assert both.isotropic
-    assert both.mirror_blind
-    assert not fresh("stack", first="alibi", second="rope").mirror_blind
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "relative"),
-    [
-        ("rope", "alibi", True), ("rope", "p-rope", True), ("shaw", "deberta", True), ("rope", "shaw", False),
-        ("transformer-xl", "rope", False), ("rope", "stack(first='alibi', second='shaw')", False),
-        ("some-layers(of='rope', every=2)", "cope", False), ("rope", "lie-re", False),
-    ],
-)  # fmt: skip
-def test_a_stack_is_not_relative_where_a_bias_reads_turned_queries(first, second, relative):
-    """The bias of an offset times a query that tells where it is."""
-    spec = EncodingSpec(24, 2, 2, (9,), causal=True)
-    assert build_encoding("stack", spec, {"first": first, "second": second}).relative == relative
 
 
 @pytest.mark.parametrize("of", ["alibi", "rope", "deberta", "concat-qk"])
@@ -199,151 +71,6 @@ def test_some_heads_has_the_first_of_all_slopes():
     assert slopes(4) == [2.0**-e for e in exponents]
     seen = attend(encode("some-heads", TEXT, heads=4, of="alibi"), TEXT)
     seen.check_bias(lambda h, i, j: rule(h, i, j) if h < 2 else 0.0, 1e-4)
-
-
-def places_of(encoding, positions, training):
-    return numbers(encoding.train(training).place(positions))
-
-
-def draws(encoding, extent, count):
-    positions = grid_positions(extent)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        return [places_of(encoding, positions, training=True) for _ in range(count)]
-
-
-def test_randomized_draws_ordered_places_anew_in_training():
-    encoding = fresh("randomized", of="add")
-    found = [[p for (p,) in places] for places in draws(encoding, (9,), 400)]
-    assert all(places == sorted(set(places)) for places in found)
-    assert all(len(places) == 9 and places[0] >= 0 and places[-1] < 36 for places in found)
-    assert all(p == int(p) for places in found for p in places)
-    assert len({tuple(places) for places in found}) > 395
-    counts = [sum(place in places for places in found) for place in range(36)]  # each is drawn by one in four
-    assert min(counts) > 60
-    assert max(counts) < 145
-
-
-def test_randomized_moves_rows_and_columns():
-    encoding, cells = fresh("randomized", (3, 5), of="add", times=3), list(itertools.product(range(3), range(5)))
-    for places in draws(encoding, (3, 5), 20):
-        rows, columns = (sorted({place[axis] for place in places}) for axis in (0, 1))
-        assert (len(rows), len(columns)) == (3, 5)
-        assert rows[-1] < 9
-        assert columns[-1] < 15
-        assert places == [[rows[r], columns[c]] for r, c in cells]
-
-
-@pytest.mark.parametrize("extent", [(9,), (3, 5)])
-def test_randomized_has_one_draw_in_evaluation(extent):
-    positions = grid_positions(extent)
-    one, other = (places_of(fresh("randomized", extent), positions, training=False) for _ in range(2))
-    assert one == other
-    for n in range(1, len(positions)):  # a prefix is where it is in the whole
-        assert places_of(fresh("randomized", extent), positions[:n].clone(), training=False) == one[:n]
-    order = torch.arange(len(positions) - 1, -1, -1)
-    assert places_of(fresh("randomized", extent), positions[order], training=False) == one[::-1]
-
-
-def test_randomized_draws_in_evaluation_what_training_had_not_decided():
-    encoding, positions = fresh("randomized"), grid_positions((9,))
-    fixed = places_of(encoding, positions, training=False)
-    state = torch.get_rng_state()
-    assert places_of(encoding, positions.clone(), training=False) == fixed
-    assert torch.equal(torch.get_rng_state(), state)
-    moving = places_of(encoding, positions, training=True)
-    assert moving != fixed
-    assert places_of(encoding, positions, training=False) == fixed
-
-
-def test_randomized_finds_more_places_for_a_longer_text():
-    encoding = fresh("randomized")
-    for length in (10, 20, 36):
-        places = [p for (p,) in places_of(encoding, grid_positions((length,)), training=False)]
-        assert places == sorted(set(places))
-        assert len(places) == length
-        assert places[-1] < 36
-
-
-def test_randomized_tells_a_short_text_from_the_first_places_of_a_full_one():
-    """So that training on texts of unequal length has the distances that evaluation has."""
-    encoding = fresh("randomized")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        most = max(places_of(encoding, grid_positions((2,)), training=True)[1][0] for _ in range(200))
-    assert most < 30  # two of 36 would get there
-
-
-def test_a_trunk_with_random_places_is_one_with_these_positions():
-    model = moved(Transformer(fresh("randomized", of="learned")))
-    plain, content = model.encoding.inner, noise(2, 9, 24)
-    places = model.encoding.place(grid_positions((9,)))
-    inner = Transformer(plain)
-    weights = {k.replace("encoding.inner", "encoding"): v for k, v in model.state_dict().items()}
-    del weights["encoding._extra_state"]  # how many draws there have been
-    inner.load_state_dict(weights)
-    assert torch.equal(model(content), inner.eval()(content, places))
-    assert torch.equal(model(content), model(content))
-    model.train()
-    assert not torch.equal(model(content), model(content))
-
-
-@pytest.mark.parametrize(
-    ("of", "table", "rows"),
-    [
-        ("learned", "table", 36),
-        ("tupe", "table", 36),
-        ("deberta", "table", 72),
-        ("axial-learned", "tables", 36),
-        ("random", "table", 36),
-    ],
-)
-def test_inside_a_longer_range_tables_are_longer(of, table, rows):
-    assert len(getattr(fresh("randomized", of=of).inner, table)) == rows
-    if of != "deberta":  # whose table is of offsets, which a shift does not make larger
-        assert len(getattr(fresh("shifted", of=of, most=27).inner, table)) == rows
-    assert fresh("randomized", of="swin-bias").inner.table.shape == (2, 71, 2)
-
-
-@pytest.mark.parametrize("position", [-1.0, 0.5, 36.0])
-def test_randomized_refuses_what_it_has_no_place_for(position):
-    with pytest.raises(ValueError, match=r"'randomized' has places for integer positions below \(36,\), got positions"):
-        fresh("randomized").place(torch.tensor([[0.0], [position]]))
-
-
-@pytest.mark.parametrize(("most", "top"), [(None, (3, 5)), (2, (2, 2)), (0, (0, 0))])
-def test_shifted_moves_all_tokens_alike_in_training(most, top):
-    encoding, cells, found = fresh("shifted", (3, 5), most=most), numbers(grid_positions((3, 5))), set()
-    for places in draws(encoding, (3, 5), 400):
-        shifts = {(a - c, b - d) for (a, b), (c, d) in zip(places, cells, strict=True)}
-        assert len(shifts) == 1
-        found |= shifts
-    assert found == set(itertools.product(range(top[0] + 1), range(top[1] + 1)))
-    positions = grid_positions((3, 5))
-    assert encoding.eval().place(positions) is positions
-    assert encoding.inner.spec.extent == (3 + top[0], 5 + top[1])
-
-
-def test_shifted_tells_encodings_of_offsets_the_trained_extent():
-    """Offsets are no larger than without a shift: tables of them, and lengths from which on they change, stay."""
-    assert fresh("shifted", of="swin-bias").inner.table.shape == fresh("swin-bias").table.shape
-    longer = [(float(p),) for p in range(18)]
-    seen, alone = (
-        attend(encode(name, longer, (9,), **options), longer)
-        for name, options in (("shifted", {"of": "ntk-rope"}), ("ntk-rope", {}))
-    )
-    assert torch.equal(seen.logits, alone.logits)
-    assert fresh("shifted", of="learned").inner.table.shape == (18, 24)
-
-
-def test_a_trunk_with_a_relative_encoding_does_not_notice_a_shift():
-    for of, same in (("rope", True), ("learned", False)):
-        model, content = moved(Transformer(fresh("shifted", of=of, most=50))), noise(2, 9, 24)
-        still, model = model(content), model.train()
-        with torch.random.fork_rng():
-            torch.manual_seed(0)
-            moving = [model(content) for _ in range(3)]
-        assert all(torch.allclose(still, output, atol=1e-4) == same for output in moving)
 
 
 @text_and_grid
@@ -483,29 +210,6 @@ def test_wrappers_nest():
     attend(heads, TEXT, layer=0).check_bias(lambda h, i, j: 0.0)
 
 
-@each_layer
-def test_a_stack_may_move_its_tokens(layer):
-    encoding = encode("stack", TEXT_CELLS, first="randomized(of='learned')", second="rope")
-    places = [p for (p,) in numbers(fresh("randomized").eval().place(torch.tensor(TEXT_CELLS)))]
-    assert places != [p for (p,) in TEXT_CELLS]
-    seen = attend(encoding, TEXT_CELLS, layer)
-    seen.check(by_angle(seen, rope_angles([(p,) for p in places])), 1e-4)
-    told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, TEXT_CELLS))
-    assert_rows(told[0], numbers(encoding.first.inner.table[[int(p) for p in places]] * math.sqrt(24)))
-
-
-def test_rotation_by_hand_and_by_rule_agree():
-    """The rule of logits that these tests share against rotated vectors."""
-    q, k, a, b = (
-        numbers(noise(12)),
-        numbers(noise(12, seed=5)),
-        [0.3 * n for n in range(6)],
-        [0.1 * n for n in range(6)],
-    )
-    direct = dot(rotated(q, a), rotated(k, b))
-    assert direct == pytest.approx(dot(rotated(q, [x - y for x, y in zip(a, b, strict=True)]), k))
-
-
 @pytest.mark.parametrize(
     ("name", "extent", "options", "message"),
     [
@@ -573,20 +277,3 @@ def test_impossible_combinations_are_refused(name, extent, options, message):
     spec = EncodingSpec(24, 2, 2, extent, causal=False)
     with pytest.raises(ValueError, match=f"'{name}'.*{message}"):
         build_encoding(name, spec, options)
-
-
-@pytest.mark.parametrize("name", ["randomized", "shifted"])
-def test_draws_leave_dropout_alone_and_go_on_from_a_checkpoint(name):
-    positions = grid_positions((9,))
-    encoding = fresh(name, (9,)).train()
-    torch.manual_seed(5)
-    state = torch.get_rng_state()
-    first = [numbers(encoding.place(positions)) for _ in range(4)]
-    assert torch.equal(torch.get_rng_state(), state)
-    assert len({str(places) for places in first}) > 1
-    other = fresh(name, (9,)).train()
-    other.load_state_dict(encoding.state_dict())
-    assert numbers(other.place(positions)) == numbers(encoding.place(positions))
-    torch.manual_seed(6)
-    encoding = fresh(name, (9,)).train()
-    assert [numbers(encoding.place(positions)) for _ in range(4)] != first

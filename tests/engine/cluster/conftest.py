@@ -15,6 +15,7 @@ from rich.console import Console
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Executor, Resources, sequential, watching
+from pebench.engine.observer import Stage
 from pebench.engine.progress import Display
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, Record, find_record
@@ -31,7 +32,8 @@ class Watcher(Display):
     """A display that calls a function whenever it hears of a run in progress."""
 
     def __init__(self, plan: Sequence[RunConfig], hook: Hook = lambda config, step: None) -> None:
-        super().__init__(plan, Console(file=io.StringIO(), width=200))
+        super().__init__(Console(file=io.StringIO(), width=200))
+        self.planned(Stage(plan, plan))
         self.hook = hook
 
     def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
@@ -77,9 +79,8 @@ def do(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
     ) -> Outcome:
         out = out or tmp_path_factory.mktemp("out").resolve()
         display = Watcher(plan, hook)
-        with display:
-            how = Options(out, device="cpu", threads=1, time_limit_s=time_limit_s)
-            execute(plan, how, Resources(jobs, (), settings), display)
+        how = Options(out, device="cpu", threads=1, time_limit_s=time_limit_s)
+        execute(plan, how, Resources(jobs, (), settings), display)
         return Outcome(out, [find_record(config, out) for config in plan], display.console.file.getvalue().splitlines())
 
     return do

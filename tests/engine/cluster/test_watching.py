@@ -35,7 +35,7 @@ def test_runs_are_taken_that_nobody_has_done_or_tried_or_is_at(backlog: Backlog,
     failed_record(failed, tmp_path, "lost", "before", 1.0)
     with claim(folder(held, tmp_path)):
         assert backlog.take(1) == [free]
-        assert backlog.display.done == 2
+        assert backlog.observer.tally.done == 2
         assert not find_record(failed, tmp_path).ok  # another command tried it: this one was not asked to try again
         assert backlog.take(5) == []
     backlog.put_back([free])
@@ -70,7 +70,7 @@ def test_a_record_counts_whatever_became_of_the_worker(backlog: Backlog, tmp_pat
     (config,) = backlog.take(1)
     write_record(Record(config), tmp_path)
     backlog.ended(config, "its worker was killed")
-    assert (backlog.display.done, len(backlog.waiting)) == (1, 3)
+    assert (backlog.observer.tally.done, len(backlog.waiting)) == (1, 3)
     assert find_record(config, tmp_path).ok
 
 
@@ -78,12 +78,12 @@ def test_progress_is_read_from_leases_and_the_clock_begins_with_each_attempt(
     backlog: Backlog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
-    monkeypatch.setattr(backlog.display, "progress", lambda config, step, metrics: told.append((step, metrics)))
+    monkeypatch.setattr(backlog.observer, "progress", lambda config, step, metrics: told.append((step, metrics)))
     (config,) = backlog.take(1)
     assert backlog.watch([config]) == []
     with claim(folder(config, tmp_path)) as lease:
         assert backlog.watch([config]) == []
-        lease.tell(5, {"val/loss": 1.0})
+        lease.report(5, {"val/loss": 1.0})
         assert backlog.watch([config]) == []
         assert told == [(5, {"val/loss": 1.0})]
     monkeypatch.setattr(watching, "LATE_S", -1000.0)

@@ -1,7 +1,7 @@
-"""Where runs are done: here, on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
+"""Executors: they make runs on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
 
-Every executor is a module with one function, `execute`, and all of them have `worker.work` do a run. Runs
-are independent and tell their outcome by their records alone, so an executor may lose one, or do one twice.
+Every executor is a module with one function, `execute`, and all of them make a run by `worker.work`. Runs are
+independent and leave nothing but their records, so an executor may lose one, or make one twice.
 """
 
 import importlib
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, cast
 
 from pebench.config import Options, RunConfig
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.errors import UserError, unknown_name
 
 EXECUTORS = {
@@ -24,11 +24,11 @@ EXECUTORS = {
 
 @dataclass(frozen=True)
 class Resources:
-    """What runs may use.
+    """The processes and GPUs that runs may use.
 
     Args:
         jobs: Runs at a time; 0 leaves it to a cluster's executor.
-        gpus: GPUs that runs are dealt out to, each text the numbers of one run's, ``"0,1"``; none for CPUs.
+        gpus: GPUs of each run at a time, as ``CUDA_VISIBLE_DEVICES`` takes them: ``"0,1"``; empty on processors.
         settings: The executor's own settings, from ``--executor-option``.
     """
 
@@ -38,28 +38,28 @@ class Resources:
 
 
 class Executor(Protocol):
-    """Does every run of a plan; each leaves a record, finished or failed."""
+    """Makes every run of a plan; each leaves a record, finished or failed."""
 
-    def __call__(self, plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
-        """Do them.
+    def __call__(self, plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+        """Make the runs.
 
         Args:
-            plan: What to run, in this order.
-            options: How.
-            resources: With what.
-            display: Told of everything.
+            plan: Runs to make, in this order.
+            options: How each of them is made.
+            resources: Processes and GPUs that they may use.
+            observer: Follows the runs; its `progress`, `finished` and `note` are called.
 
         Raises:
-            KeyboardInterrupt: On Ctrl-C, once nothing of ours runs any more.
-            UserError: For settings that it does not have.
+            KeyboardInterrupt: On Ctrl-C, once no run of ours goes on.
+            UserError: For settings that the executor does not have.
         """
 
 
 def find_executor(name: str) -> Executor:
-    """The executor called `name`.
+    """Return the executor called `name`.
 
     Raises:
-        UserError: Where there is none, or a package that it needs is not installed.
+        UserError: If there is none, or a package that it needs is not installed.
     """
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)

@@ -1,4 +1,4 @@
-"""Prints a command line per run instead of doing it, for any scheduler: GNU parallel, Kubernetes, a batch system."""
+"""Prints a command line for each run instead of making it, for GNU parallel, Kubernetes or a batch system."""
 
 import shlex
 import sys
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources, no_settings
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.runs.records import write_config
 from pebench.tasks.sources import offline
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Print the lines; see `pebench.engine.executors.Executor`. Each runs alone, in any order and on any machine."""
     no_settings("commands", resources)
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
@@ -24,9 +24,9 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
             how += [name, str(value)]
     for config in plan:
         words = ["pebench", "run", "--config", str(write_config(config, options.out)), *how]
-        sys.stdout.write(_found(options) + shlex.join(words) + "\n")
+        sys.stdout.write(_python_path(options) + shlex.join(words) + "\n")
 
 
-def _found(options: Options) -> str:
-    """What has Python find the modules of encodings, wherever the line is run."""
+def _python_path(options: Options) -> str:
+    """Return an assignment by which Python finds the modules of encodings, wherever the line is run."""
     return f'PYTHONPATH={shlex.quote(":".join(options.folders))}:"$PYTHONPATH" ' if options.folders else ""

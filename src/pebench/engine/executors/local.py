@@ -19,46 +19,47 @@ from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources, no_settings
-from pebench.engine.executors.server import follow_parent, server, uninterrupted
+from pebench.engine.executors.server import current_environment, follow_parent, server, uninterrupted
 from pebench.engine.executors.watching import Backlog
 from pebench.engine.executors.worker import failed_record, logged, overdue, work
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.runs.records import Record, find_record
 
 GRACE_S = 4.0
 """How long runs that must end have to save a checkpoint, in seconds."""
 
 TAKEN = 75
-"""Exit code of a run's process that found another one at it."""
+"""Exit code of a process whose run another process is making."""
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
-    """Do every run of a plan; see `pebench.engine.executors.Executor`."""
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     no_settings("local", resources)
     context = server()
-    backlog, running = Backlog(plan, options, display), list[_Running]()
+    backlog, running = Backlog(plan, options, observer), list[_Running]()
     gpus = deque(resources.gpus[slot % len(resources.gpus)] for slot in range(resources.jobs) if resources.gpus)
     try:
         while backlog or running:
             for config in backlog.take(resources.jobs - len(running)):
-                running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
+                with uninterrupted():  # else Ctrl-C could come between a process and its place in the list
+                    running.append(_Running.start(context, config, options, gpus.popleft() if gpus else None))
             if not running:
-                time.sleep(1.0)  # the rest is being done elsewhere
-            for one in _ended(running, options, display):
+                time.sleep(1.0)  # other processes make the rest
+            for one in _ended(running, options, observer):
                 running.remove(one)
                 if one.gpu is not None:
                     gpus.append(one.gpu)
                 record = one.conclude(options)
                 if record:
-                    display.finished(record)
+                    observer.finished(record)
                 else:
-                    backlog.waiting.append(one.config)  # another process is at it
+                    backlog.waiting.append(one.config)  # another process is making it
     finally:
         _stop(running)
 
 
 def _stop(running: Sequence["_Running"]) -> None:
-    """Let runs save where they are, for a few seconds, and end what is left."""
+    """Let runs save where they are for a few seconds, and end those that are left."""
     try:
         for one in running:
             with contextlib.suppress(OSError):
@@ -73,7 +74,16 @@ def _stop(running: Sequence["_Running"]) -> None:
 
 @dataclass
 class _Running:
-    """A run in its process."""
+    """A run in its process.
+
+    Args:
+        config: The run's configuration.
+        process: The process.
+        connection: Receives steps and metrics from the process, and sends it the wish to stop.
+        started: Time of the start, in seconds.
+        gpu: GPUs of the run, ``"0,1"``; None on processors.
+        overdue: True once it was ended for its time limit.
+    """
 
     config: RunConfig
     process: Any
@@ -85,23 +95,22 @@ class _Running:
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options, gpu: str | None) -> "_Running":
         ours, theirs = context.Pipe()
-        process = context.Process(target=_body, args=(config, options, gpu, theirs))
-        with uninterrupted():
-            process.start()
-        theirs.close()  # or the end of the process would not be heard
+        process = context.Process(target=_run, args=(config, options, gpu, theirs, current_environment()))
+        process.start()
+        theirs.close()  # else the end of the process would not close the pipe
         return _Running(config, process, ours, time.monotonic(), gpu)
 
-    def listen(self, display: Display) -> bool:
-        """Pass on what the run tells; False once it has ended."""
+    def receive(self, observer: Observer) -> bool:
+        """Pass the run's latest step and metrics on; return False once it has ended."""
         try:
             step, metrics = self.connection.recv()
         except (EOFError, OSError):
             return False
-        display.progress(self.config, step, metrics)
+        observer.progress(self.config, step, metrics)
         return True
 
     def conclude(self, options: Options) -> Record | None:
-        """The run's record; a failed one is written for a process that died without. None if it is another's."""
+        """Return the run's record, written here for a process that died without; None if it is another's run."""
         self.process.join()
         record = find_record(self.config, options.out)
         code = self.process.exitcode
@@ -114,7 +123,7 @@ class _Running:
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """Time since the start, in seconds."""
         return time.monotonic() - self.started
 
     def kill(self) -> None:
@@ -125,10 +134,10 @@ class _Running:
         self.process.join()
 
 
-def _ended(running: Sequence[_Running], options: Options, display: Display) -> list[_Running]:
-    """Pass on what the runs tell, for up to a second; those that have ended, or had to be."""
+def _ended(running: Sequence[_Running], options: Options, observer: Observer) -> list[_Running]:
+    """Pass the progress of runs on, for up to a second; return those that have ended or had to be ended."""
     ready = wait([one.connection for one in running], timeout=1.0) if running else []
-    ended = [one for one in running if one.connection in ready and not one.listen(display)]
+    ended = [one for one in running if one.connection in ready and not one.receive(observer)]
     for one in running:
         if one not in ended and one.seconds > (options.time_limit_s or math.inf) + GRACE_S:  # it did not end itself
             one.overdue = True
@@ -137,20 +146,29 @@ def _ended(running: Sequence[_Running], options: Options, display: Display) -> l
     return ended
 
 
-def _body(config: RunConfig, options: Options, gpu: str | None, connection: Any) -> None:
-    """What a run's process does."""
+def _run(config: RunConfig, options: Options, gpu: str | None, connection: Any, environment: Mapping[str, str]) -> None:
+    """Make a run, in its process."""
     if hasattr(os, "setsid"):
         os.setsid()  # its own group: Ctrl-C is the parent's business, and a kill reaches its children
+    os.environ |= environment
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     stop = threading.Event()
-    follow_parent(connection, stop)
+    follow_parent()
+    threading.Thread(target=_stop_on_message, args=(connection, stop), daemon=True).start()
 
-    def tell(step: int, metrics: Mapping[str, float]) -> None:
+    def send(step: int, metrics: Mapping[str, float]) -> None:
         with contextlib.suppress(OSError):
             connection.send((step, dict(metrics)))
 
     with logged(Path(options.out / config.directory)):
-        taken = not work(config, options, tell, stop.is_set)
-    if taken:
+        is_ours = work(config, options, send, stop.is_set)
+    if not is_ours:
         os._exit(TAKEN)
+
+
+def _stop_on_message(connection: Any, stop: threading.Event) -> None:
+    """Set `stop` when the parent sends something."""
+    with contextlib.suppress(EOFError, OSError):
+        connection.recv()
+        stop.set()

@@ -2,31 +2,22 @@
 
 import contextlib
 import importlib
-import os
 import threading
 
-from pebench.runs.collector import no_search_for_garbage
-
-
-def _watch(parent: int, imported: threading.Event) -> None:
-    """End with the command that this is for: nobody waits for imports that nobody needs."""
-    while not imported.wait(0.1):
-        if os.getppid() != parent:
-            os._exit(0)
-
+from pebench.runs.collector import paused_garbage_collection
+from pebench.runs.parent import end_with_parent
 
 _imported = threading.Event()
-_watcher = threading.Thread(target=_watch, args=(os.getppid(), _imported), daemon=True)
-_watcher.start()
-with contextlib.suppress(Exception), no_search_for_garbage():  # whatever is wrong, the run itself will say
+_watcher = end_with_parent(until=_imported)  # nobody waits for imports that nobody needs
+with contextlib.suppress(Exception), paused_garbage_collection():  # the run itself reports what is wrong
     import torch.utils.tensorboard  # noqa: F401 - or every run would import it
 
     import pebench.data.text
-    import pebench.training.runner  # noqa: F401 - what every run needs
+    import pebench.training.runner  # noqa: F401 - every run needs it
     from pebench.encodings import registry
     from pebench.training import environment
 
-    environment.commit()  # of what is imported here, whatever the checkout has when a run ends
+    environment.commit()  # now: the checkout may have another one when a run ends
     environment.code()  # likewise
     for card in registry.encoding_cards().values():
         importlib.import_module(card.module)

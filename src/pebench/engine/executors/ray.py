@@ -11,34 +11,34 @@ from typing import Any
 
 import ray
 
-from pebench.config import Options, RunConfig
+from pebench.config import Options, RunConfig, typed
 from pebench.engine.executors import Resources
+from pebench.engine.executors.server import data_environment
 from pebench.engine.executors.watching import WATCH_S, Backlog, with_threads
 from pebench.engine.executors.worker import logged, work
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.errors import UserError, unknown_name
-from pebench.overrides import typed
 
 SETTINGS = ("address", "num_cpus", "num_gpus")
-"""The cluster, as `ray.init` takes it, and what a run is given."""
+"""Names of settings: the cluster's address, as `ray.init` takes it, and what a run gets."""
 
 STOP_S = 10.0
-"""How long cancelled runs have to end, in seconds."""
+"""Time that cancelled runs have to end, in seconds."""
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
-    """Do every run of a plan; see `pebench.engine.executors.Executor`."""
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     for name in resources.settings:
         if name not in SETTINGS:
             raise unknown_name("option of --executor ray", name, SETTINGS)
     with _connected(resources.settings.get("address")):
         needs = _needs(options, resources.settings)
         # a process per run; one that is lost is this module's to start again, once its lease is free
-        task = ray.remote(max_calls=1, max_retries=0, num_cpus=needs["num_cpus"], num_gpus=needs["num_gpus"])(_do)
-        options, environment = with_threads(options, needs["num_cpus"]), _environment()
-        backlog, running = Backlog(plan, options, display), dict[Any, RunConfig]()
+        task = ray.remote(max_calls=1, max_retries=0, num_cpus=needs["num_cpus"], num_gpus=needs["num_gpus"])(_run)
+        options, environment = with_threads(options, needs["num_cpus"]), data_environment()
+        backlog, running = Backlog(plan, options, observer), dict[Any, RunConfig]()
         if not _slots(needs):
-            display.note(f"no node of the Ray cluster has {_text(needs)} for a run: waiting for one")
+            observer.note(f"no node of the Ray cluster has {_text(needs)} for a run: waiting for one")
         try:
             while backlog or running:
                 for config in backlog.take((resources.jobs or 2 * _slots(needs) or 1) - len(running)):
@@ -47,28 +47,25 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
                     backlog.ended(running.pop(reference), _loss(reference))
                 late = backlog.watch(running.values())
                 for reference in [reference for reference, config in running.items() if config in late]:
-                    ray.cancel(reference, force=True)  # it hangs: whether it hears this is not waited for
+                    ray.cancel(reference, force=True)  # it hangs: nobody waits for its answer
                     backlog.ended(running.pop(reference), "it did not end")
         finally:
             _cancel(list(running))
 
 
-def _do(config: RunConfig, options: Options, environment: Mapping[str, str]) -> bool:
-    """What a task does; False if another process is at the run."""
+def _run(config: RunConfig, options: Options, environment: Mapping[str, str]) -> bool:
+    """Make a run, in its task; return False if another process is making it.
+
+    Ray starts workers with the environment of their node, so that of this process comes along.
+    """
     os.environ |= environment
     with logged(options.out / config.directory):
         return work(config, options)
 
 
-def _environment() -> dict[str, str]:
-    """What decides where data is found, but no secrets; Ray starts workers with the environment of their node."""
-    ours = [name for name in os.environ if name.startswith(("PEBENCH_", "HF_")) and "TOKEN" not in name]
-    return {name: os.environ[name] for name in ours}
-
-
 @contextlib.contextmanager
 def _connected(address: str | None) -> Iterator[None]:
-    """Be connected to a cluster; if this process already is, to that one.
+    """Connect to a cluster, unless this process is connected to one.
 
     Raises:
         UserError: If it does not answer.
@@ -94,10 +91,10 @@ def _connected(address: str | None) -> Iterator[None]:
 
 
 def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
-    """What Ray sets aside for a run.
+    """Return the processors and GPUs that Ray sets aside for a run.
 
     Raises:
-        UserError: For what is no number of processors or GPUs.
+        UserError: For a setting that is no such number.
     """
     cards = options.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
     defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
@@ -113,23 +110,23 @@ def _text(needs: Mapping[str, float]) -> str:
 
 
 def _slots(needs: Mapping[str, float]) -> int:
-    """How many runs fit on the nodes that are there now."""
+    """Return how many runs fit on the nodes that are there now."""
     sizes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     wanted = [(needs["num_cpus"], "CPU"), (needs["num_gpus"], "GPU")]
     return sum(min((int(size.get(name, 0) / number) for number, name in wanted if number), default=1) for size in sizes)
 
 
 def _ended(references: list[Any]) -> list[Any]:
-    """The tasks that have ended; waits for one, not for long."""
+    """Return the tasks that have ended; wait for one, not for long."""
     if not references:
-        time.sleep(WATCH_S)  # the rest is being done elsewhere
+        time.sleep(WATCH_S)  # other processes make the rest
         return []
     ray.wait(references, timeout=WATCH_S)
     return ray.wait(references, num_returns=len(references), timeout=0)[0]
 
 
 def _loss(reference: Any) -> str:
-    """Why a task that ended may have left no record; nothing if another process is at its run."""
+    """Return why an ended task may have left no record; empty if another process is making its run."""
     try:
         return "its task ended without a record" if ray.get(reference) else ""
     except ray.exceptions.RayError as error:

@@ -4,18 +4,19 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources, no_settings
 from pebench.engine.executors.worker import work
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
+from pebench.engine.signals import handling
 from pebench.runs.records import find_record
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
-    """Do every run of a plan; see `pebench.engine.executors.Executor`."""
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     no_settings("sequential", resources)
     stop = threading.Event()
 
@@ -24,19 +25,19 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
             raise KeyboardInterrupt
         stop.set()
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     waiting = deque(plan)
-    try:
+    with handling({signal.SIGINT: interrupt, signal.SIGTERM: interrupt}):
         while waiting:
             config = waiting.popleft()
-            done = work(config, options, lambda step, metrics: display.progress(config, step, metrics), stop.is_set)  # noqa: B023
+
+            def progress(step: int, metrics: Mapping[str, float], config: RunConfig = config) -> None:
+                observer.progress(config, step, metrics)
+
+            is_ours = work(config, options, progress, stop.is_set)
             if stop.is_set():
                 raise KeyboardInterrupt
-            if not done:  # it is being done elsewhere
+            if not is_ours:  # another process is making it
                 waiting.append(config)
                 time.sleep(1.0)
             elif record := find_record(config, options.out):
-                display.finished(record)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+                observer.finished(record)

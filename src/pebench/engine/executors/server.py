@@ -4,19 +4,19 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 from pebench.config import Options, RunConfig
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.errors import UserError
+from pebench.runs.parent import end_with_parent
 
 
 def server() -> Any:
-    """The context whose processes start at once: forked from a server that has imported everything."""
+    """Return the multiprocessing context whose processes are forked from a server that has imported everything."""
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":
@@ -25,7 +25,7 @@ def server() -> Any:
 
 
 def warm_up() -> None:
-    """Have the server start importing, while this process does something else."""
+    """Start the server, which imports while this process does something else."""
     if server().get_start_method() == "forkserver":
         from multiprocessing import forkserver
 
@@ -52,28 +52,29 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
-def prepare(plan: Sequence[RunConfig], options: Options, display: Display, here: bool = False) -> None:
+def prepare(plan: Sequence[RunConfig], options: Options, observer: Observer, here: bool = False) -> None:
     """Prepare all data once, so that runs only read.
 
     Args:
-        plan: The runs.
-        options: Where their data is.
-        display: Told of what takes long.
-        here: In this process instead of one of its own.
+        plan: Runs whose data is prepared.
+        options: How they are made, with the folder of their data.
+        observer: Called with a note before what takes long.
+        here: Prepare in this process instead of one of its own.
 
     Raises:
         UserError: If data cannot be had, or is too little for a batch.
     """
     kinds = list({(c.task, c.data, c.train.batch_size): c for c in plan}.values())
-    problems = _prepare(kinds, options, display.note) if here else _prepare_apart(kinds, options, display)
+    problems = _prepare(kinds, options, observer.note) if here else _prepare_in_process(kinds, options, observer)
     if problems:
         raise UserError("\n".join(problems))
 
 
-def _prepare_apart(kinds: Sequence[RunConfig], options: Options, display: Display) -> Sequence[str]:
-    """`_prepare`, in a process of its own."""
+def _prepare_in_process(kinds: Sequence[RunConfig], options: Options, observer: Observer) -> Sequence[str]:
+    """Call `_prepare` in a process of its own, which takes its memory with it."""
     receiver, sender = (context := server()).Pipe(duplex=False)
-    process = context.Process(target=_body, args=(kinds, options, sender), daemon=True)
+    arguments = kinds, options, sender, current_environment()
+    process = context.Process(target=_prepare_and_send, args=arguments, daemon=True)
     with uninterrupted():
         process.start()
     sender.close()
@@ -82,7 +83,7 @@ def _prepare_apart(kinds: Sequence[RunConfig], options: Options, display: Displa
         while problems is None:
             message = receiver.recv()
             if isinstance(message, str):
-                display.note(message)
+                observer.note(message)
             else:
                 problems = message
     process.join()
@@ -91,7 +92,11 @@ def _prepare_apart(kinds: Sequence[RunConfig], options: Options, display: Displa
     return problems
 
 
-def _body(kinds: Sequence[RunConfig], options: Options, connection: Connection) -> None:
+def _prepare_and_send(
+    kinds: Sequence[RunConfig], options: Options, connection: Connection, environment: Mapping[str, str]
+) -> None:
+    """Call `_prepare`, and send its notes as they come and its problems at the end."""
+    os.environ |= environment
     follow_parent()
     try:
         problems = _prepare(kinds, options, connection.send)
@@ -100,15 +105,17 @@ def _body(kinds: Sequence[RunConfig], options: Options, connection: Connection) 
     connection.send(problems)
 
 
-def _prepare(kinds: Sequence[RunConfig], options: Options, tell: Callable[[str], None]) -> list[str]:
-    """Prepare the data of each kind of run; what went wrong."""
+def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str], None]) -> list[str]:
+    """Prepare the data of each kind of run, and return what went wrong."""
     from pebench.data import datamodule_of
+    from pebench.encodings import registry
 
+    registry.adopt(options.folders, options.modules)
     problems = []
     for config in kinds:
         data = datamodule_of(config, options.data_dir)
         if not data.file.is_file():
-            tell(f"preparing the data of {config.task} (once)")
+            note(f"preparing the data of {config.task} (once)")
         try:
             data.prepare_data()
             data.setup()
@@ -118,16 +125,19 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, tell: Callable[[str],
     return problems
 
 
-def follow_parent(connection: Connection | None = None, stop: threading.Event | None = None) -> None:
-    """End this process when the one that started it is gone; set `stop` when it says something."""
+def follow_parent() -> None:
+    """Leave Ctrl-C to the process that started this one, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
+    end_with_parent()
 
-    def watch(sentinel: int) -> None:
-        if connection and stop and sentinel not in wait([sentinel, connection]):
-            stop.set()
-        wait([sentinel])
-        os._exit(1)
 
-    if parent is not None:
-        threading.Thread(target=watch, args=(parent.sentinel,), daemon=True).start()
+def data_environment() -> dict[str, str]:
+    """Return the variables of this process that decide where data is found; no secrets."""
+    ours = [name for name in os.environ if name.startswith(("PEBENCH_", "HF_")) and "TOKEN" not in name]
+    return {name: os.environ[name] for name in ours}
+
+
+def current_environment() -> dict[str, str]:
+    """Return the variables that a process of the server needs, as the server has those of the moment of its start."""
+    allowed = {"PEBENCH_OFFLINE": "", "HF_HUB_OFFLINE": ""}  # an earlier call here may have forbidden the network
+    return allowed | data_environment()

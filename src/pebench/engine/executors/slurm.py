@@ -1,7 +1,7 @@
 """Runs as jobs of a SLURM cluster, through submitit. Nothing here imports torch.
 
-What becomes of a job is read from the run's folder and from ``squeue``: clusters without accounting
-answer nothing else, and submitit's own results wait for an answer.
+The fate of a job is read from the run's folder and from ``squeue``: clusters without accounting answer nothing
+else, and submitit's own results wait for an answer.
 """
 
 import contextlib
@@ -25,42 +25,43 @@ from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources
 from pebench.engine.executors.watching import WATCH_S, Backlog, with_threads
 from pebench.engine.executors.worker import logged, work
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
+from pebench.engine.signals import handling
 from pebench.errors import UserError
 from pebench.runs.records import find_record
 
 SHARED = (
     "cpus_per_task", "gpus_per_node", "mem_gb", "name", "nodes", "stderr_to_stdout", "tasks_per_node", "timeout_min",
 )  # fmt: skip
-"""Parameters of submitit's that are not SLURM's alone, and so have no ``slurm_`` before their names."""
+"""Parameters of submitit that are not SLURM's alone, and so have no ``slurm_`` before their names."""
 
 CHUNK = 1000
 """Largest array of jobs; SLURM's default allows one more."""
 
 TIMEOUT_MIN = 60
-"""How long a job may take, in minutes; a run that takes longer goes on in the next one."""
+"""Time that a job may take, in minutes; a run that takes longer goes on in the next one."""
 
 MARGIN_MIN = 5
-"""What a job may take longer than its run, in minutes."""
+"""Time that a job may take longer than its run, in minutes."""
 
 QUEUE_S = 6.0
-"""How often SLURM is asked which jobs there are, and the disk for records of those that run, in seconds."""
+"""Time between two looks at the queue, and at the records of running jobs, in seconds."""
 
 SETTLE_S = 5.0
-"""How long a record may take to be seen from here after its job has left the queue, in seconds."""
+"""Time that a record may take to be seen from here after its job has left the queue, in seconds."""
 
 STOP_S = 40.0
-"""How long cancelled jobs have to end, in seconds; SLURM kills them after 30."""
+"""Time that cancelled jobs have to end, in seconds; SLURM kills them after 30."""
 
 PREEMPTED = signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"]
-"""What SLURM sends to a job that must give way, or whose time is nearly over."""
+"""The signal that SLURM sends to a job that must give way, or whose time is nearly over."""
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, display: Display) -> None:
-    """Do every run of a plan; see `pebench.engine.executors.Executor`."""
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     executor, cpus = _executor(options, resources)
     options = with_threads(options, cpus)
-    backlog, jobs, chunk, asked = Backlog(plan, options, display), list[_Job](), CHUNK, -math.inf
+    backlog, jobs, chunk, asked = Backlog(plan, options, observer), list[_Job](), CHUNK, -math.inf
     try:
         while backlog or jobs:
             if looks := time.monotonic() - asked > QUEUE_S:
@@ -90,12 +91,12 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, d
 
 @dataclass(frozen=True)
 class _Task:
-    """What a job does: a run."""
+    """The work of a job: a run."""
 
     options: Options
 
     def __call__(self, config: RunConfig) -> bool:
-        """Do it; False if another process is at it.
+        """Make the run; return False if another process is making it.
 
         A signal only asks the run to stop: it saves where it is, and then the signal is submitit's.
         """
@@ -104,23 +105,21 @@ class _Task:
         def note(number: int, _: Any) -> None:
             asked.add(number)
 
-        before = {number: signal.signal(number, note) for number in (PREEMPTED, signal.SIGTERM)}
-        with logged(self.options.out / config.directory):
+        folder = self.options.out / config.directory
+        with handling({PREEMPTED: note, signal.SIGTERM: note}), logged(folder):
             ours = work(config, self.options, stop=lambda: bool(asked))
-        for number, handler in before.items():
-            signal.signal(number, handler)
         if PREEMPTED in asked and ours and not find_record(config, self.options.out):
             signal.raise_signal(PREEMPTED)
         return ours
 
     def checkpoint(self, config: RunConfig) -> Any:
-        """What submitit puts into the queue again."""
+        """Return the job that submitit puts into the queue again."""
         return DelayedSubmission(self, config)
 
 
 @dataclass
 class _Job:
-    """A job and the run that it does."""
+    """A job and its run."""
 
     config: RunConfig
     id: str
@@ -130,18 +129,18 @@ class _Job:
     gone: float | None = None
 
     def look(self, queue: dict[str, str]) -> None:
-        """Take in what SLURM says of it."""
+        """Note the state that SLURM's queue gives."""
         state = queue.get(self.id)
         self.pending = state in ("PD", "CF")
         self.gone = None if state else self.gone or time.monotonic()
 
     @property
     def over(self) -> bool:
-        """Whether it is no more, and its record, if it left one, can be seen."""
+        """True once the job has left the queue for so long that its record would be seen."""
         return self.gone is not None and time.monotonic() - self.gone > SETTLE_S
 
     def loss(self) -> str:
-        """Why it may have left no record; nothing if another process is at its run."""
+        """Return why the job may have left no record; empty if another process is making its run."""
         what = "ended without a record"
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
             kind, value = pickle.loads(self.result.read_bytes())
@@ -153,10 +152,10 @@ class _Job:
 
 
 def _executor(options: Options, resources: Resources) -> tuple[submitit.AutoExecutor, int]:
-    """What submits jobs, and the CPUs that each of them has.
+    """Return the submitit executor, and the number of CPUs of each job.
 
     Raises:
-        UserError: Where there is no SLURM, or for settings that it does not have.
+        UserError: If there is no SLURM, or for settings that it does not have.
     """
     if not shutil.which("sbatch"):
         raise UserError("--executor slurm needs a machine that submits to SLURM, but there is no sbatch here.")
@@ -171,7 +170,7 @@ def _executor(options: Options, resources: Resources) -> tuple[submitit.AutoExec
 
 
 def _parameters(options: Options, resources: Resources) -> dict[str, Any]:
-    """What submitit is told, from the executor's settings."""
+    """Return the parameters of submitit, from the executor's settings."""
     limit = options.time_limit_s
     parameters: dict[str, Any] = {
         "name": "pebench",
@@ -192,7 +191,7 @@ def _parameters(options: Options, resources: Resources) -> dict[str, Any]:
 
 
 def _room(most: int, there: int) -> int:
-    """How many jobs may be submitted now: many at first, as SLURM sees to `most` of them running at a time."""
+    """Return how many jobs may be submitted now: many at first, as SLURM lets `most` of them run at a time."""
     return most - there if most and there else CHUNK
 
 
@@ -219,7 +218,7 @@ def _submit(executor: submitit.AutoExecutor, backlog: Backlog, options: Options,
 
 
 def _queue() -> dict[str, str] | None:
-    """The state of every job of this user's that waits or runs, by its number; None if SLURM does not answer."""
+    """Return the state of each waiting or running job of this user, by number; None if SLURM does not answer."""
     try:
         asked = subprocess.run(
             ["squeue", "--me", "-h", "-r", "-o", "%i %t"], capture_output=True, text=True, timeout=60, check=True

@@ -1,4 +1,4 @@
-"""What executors share that start runs in other processes, here or on other machines: what is left to be started."""
+"""The backlog of runs that are left to be started, for executors that start them in other processes."""
 
 import contextlib
 import math
@@ -10,28 +10,28 @@ from dataclasses import replace
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors.worker import LOST_TRIES, failed_record, overdue
-from pebench.engine.progress import Display
+from pebench.engine.observer import Observer
 from pebench.runs.leases import Holder, holder_of
 from pebench.runs.records import Record, find_record
 
 WATCH_S = 2.0
-"""How often it is looked how far runs are, in seconds."""
+"""Time between two looks at how far runs are, in seconds."""
 
 LATE_S = 30.0
-"""How long a run that is over its time limit has to end by itself, in seconds."""
+"""Time that a run over its time limit has to end by itself, in seconds."""
 
 
 class Backlog:
-    """The runs of a plan that are left to be started, and what becomes of those that have been.
+    """The runs of a plan that are left to be started, and the fate of those that have been.
 
     Args:
-        plan: What to run, in this order.
-        options: How.
-        display: Told of everything.
+        plan: Runs to make, in this order.
+        options: How each of them is made.
+        observer: Follows the runs.
     """
 
-    def __init__(self, plan: Sequence[RunConfig], options: Options, display: Display) -> None:
-        self.waiting, self.options, self.display = deque(plan), options, display
+    def __init__(self, plan: Sequence[RunConfig], options: Options, observer: Observer) -> None:
+        self.waiting, self.options, self.observer = deque(plan), options, observer
         self.tries = Counter[str]()
         self.begun: dict[str, tuple[Holder, float]] = {}
         self.late = set[str]()
@@ -41,10 +41,10 @@ class Backlog:
         return bool(self.waiting)
 
     def take(self, most: int) -> list[RunConfig]:
-        """The first runs that nobody is at, to be started; what others have finished is done.
+        """Return the first runs that nobody is making, to be started; report those that others have finished.
 
         Args:
-            most: How many.
+            most: Largest number of runs to return.
         """
         taken: list[RunConfig] = []
         for _ in range(len(self.waiting)):
@@ -53,7 +53,7 @@ class Backlog:
             config = self.waiting.popleft()
             record = self.record(config)
             if record:
-                self.display.finished(record)
+                self.observer.finished(record)
             elif holder_of(self.options.out / config.directory):
                 self.waiting.append(config)
             else:
@@ -62,20 +62,20 @@ class Backlog:
         return taken
 
     def put_back(self, configs: Sequence[RunConfig]) -> None:
-        """Runs could not be started: they are the next again."""
+        """Put runs that could not be started back, as the next ones."""
         self.waiting.extendleft(reversed(configs))
 
     def record(self, config: RunConfig) -> Record | None:
-        """The record of a run, if it has one."""
+        """Return the record of a run, or None."""
         with contextlib.suppress(OSError):
             os.listdir(self.options.out / config.directory)  # has a network file system look again
         return find_record(config, self.options.out)
 
     def watch(self, started: Iterable[RunConfig]) -> list[RunConfig]:
-        """Tell the display how far runs are; now and then, however often this is called.
+        """Report how far runs are; now and then, however often this is called.
 
         Returns:
-            Those that are over their time limit and should have ended by themselves.
+            The runs that are over their time limit and should have ended by themselves.
         """
         now = time.monotonic()
         if now - self.watched < WATCH_S:
@@ -86,7 +86,7 @@ class Backlog:
         for config in started:
             if holder := holder_of(self.options.out / config.directory):
                 if holder.step:
-                    self.display.progress(config, holder.step, holder.metrics)
+                    self.observer.progress(config, holder.step, holder.metrics)
                 known, begun = self.begun.setdefault(config.key, (holder, now))
                 if known.since != holder.since:  # begun again, elsewhere
                     self.begun[config.key] = holder, now
@@ -96,22 +96,22 @@ class Backlog:
         return late
 
     def ended(self, config: RunConfig, lost: str) -> None:
-        """A run's worker has ended: tell of the record that it left, or have the run started again.
+        """Report the record that an ended worker has left, or put its run back to be started again.
 
         Args:
-            config: The run.
-            lost: What happened if there is no record, in one line; nothing if the run was left to another process.
+            config: The run's configuration.
+            lost: The reason in one line if there is no record; empty if the run was left to another process.
         """
         record = self.record(config)
         if record is None and lost:
             record = self._lost(config, lost)
         if record:
-            self.display.finished(record)
+            self.observer.finished(record)
         else:
             self.waiting.append(config)
 
     def _lost(self, config: RunConfig, reason: str) -> Record | None:
-        """A failed record for a run that took too long or has been lost too often."""
+        """Return a failed record for a run that took too long or has been lost too often, else None."""
         now = time.monotonic()
         seconds = now - self.begun[config.key][1] if config.key in self.begun else 0.0
         if config.key in self.late:
@@ -119,15 +119,15 @@ class Backlog:
         self.tries[config.key] += 1
         if self.tries[config.key] >= LOST_TRIES:
             return failed_record(config, self.options.out, "lost", f"{reason} ({LOST_TRIES} tries)", seconds)
-        self.display.note(f"{config.directory} is started again: {reason}")
+        self.observer.note(f"{config.directory} is started again: {reason}")
         return None
 
 
 def with_threads(options: Options, cpus: float) -> Options:
-    """Options that say how many threads a run has, where they leave it open: on a node, a run is not alone.
+    """Return options with a number of threads, where they leave it open: on a node, a run is not alone.
 
     Args:
-        options: Of the run.
-        cpus: That it may use.
+        options: How the run is made.
+        cpus: Processors that it may use.
     """
     return replace(options, threads=options.threads or max(1, int(cpus) // options.devices))

@@ -1,4 +1,4 @@
-"""One run, whatever happens: claimed, done, and recorded as finished or failed. Every executor calls `work`."""
+"""One run, whatever happens: claimed, made, and recorded as finished or failed. Every executor calls `work`."""
 
 import contextlib
 import math
@@ -19,48 +19,50 @@ from pebench.runs.records import Record, find_record, write_record
 LOG = "log.txt"
 LOG_LINES = 20
 LOST_TRIES = 3
-"""How often a run is started whose worker or machine is lost, before it counts as failed."""
+"""Number of starts after which a run whose worker or machine is lost counts as failed."""
 
 
 def work(
     config: RunConfig,
     options: Options,
-    tell: Callable[[int, Mapping[str, float]], None] = lambda step, metrics: None,
+    on_progress: Callable[[int, Mapping[str, float]], None] = lambda step, metrics: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Do a run, unless it has been done or another process is at it.
+    """Make a run, unless it has a record or another process is making it.
 
-    Afterwards there is a record of it, finished or failed; none if it was stopped or is another's.
+    Afterwards there is a record of the run, finished or failed; none if it was stopped or is another's.
 
     Args:
-        config: What to run.
-        options: How.
-        tell: Told the step and the latest metrics now and then.
-        stop: Asked at every step whether to stop.
+        config: The run's configuration.
+        options: How the run is made.
+        on_progress: Called with the step and the latest metrics now and then.
+        stop: Called at every step; the run saves where it is and stops once it returns True.
 
     Returns:
-        False if another process is at it.
+        False if another process is making the run.
     """
     folder = options.out / config.directory
     folder.mkdir(parents=True, exist_ok=True)
     with claim(folder) as lease:
         if lease is None:
             return False
-        if find_record(config, options.out):  # another process has done it, or tried
+        if find_record(config, options.out):  # another process has made it, or tried
             return True
         with contextlib.suppress(FileNotFoundError):
-            os.truncate(folder / LOG, 0)  # of an earlier attempt, or of a process that had the run till now
+            os.truncate(folder / LOG, 0)  # an earlier attempt's, or another process's that had the run till now
         started = time.monotonic()
         limit = options.time_limit_s or math.inf
 
         def progress(step: int, metrics: Mapping[str, float]) -> None:
-            lease.tell(step, metrics)
-            tell(step, metrics)
+            lease.report(step, metrics)
+            on_progress(step, metrics)
 
         try:
             from pebench.training.ddp import run_on_devices
+            from pebench.training.runner import train
 
-            run_on_devices(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
+            train_on = train if options.devices == 1 else run_on_devices
+            train_on(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
         except KeyboardInterrupt:
             raise
         except InterruptedRunError:
@@ -82,10 +84,10 @@ def work(
 
 @contextlib.contextmanager
 def logged(folder: Path) -> Iterator[None]:
-    """Send what this process and its libraries print to the log of a run.
+    """Redirect what this process and its libraries print to the log of a run.
 
     Args:
-        folder: Of the run; made if need be.
+        folder: The run's folder; made if need be.
     """
     folder.mkdir(parents=True, exist_ok=True)
     kept = os.dup(1), os.dup(2)
@@ -105,7 +107,7 @@ def logged(folder: Path) -> Iterator[None]:
 
 
 def failure_kind(error: BaseException) -> str:
-    """``diverged``, ``out of memory`` or ``exception``."""
+    """Return the kind of a failure: ``diverged``, ``out of memory`` or ``exception``."""
     text = f"{type(error).__name__}: {error}".lower()
     if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
         return "out of memory"
@@ -113,7 +115,7 @@ def failure_kind(error: BaseException) -> str:
 
 
 def failure_reason(error: BaseException) -> str:
-    """What happened, in one line, with the encoding whose doing it was, if that can be told."""
+    """Return what happened in one line, with the encoding that caused it where that is known."""
     with contextlib.suppress(ImportError):
         from pebench.encodings.checks import blame
 
@@ -125,11 +127,11 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     """Write the record of a run that did not finish.
 
     Args:
-        config: Of the run.
+        config: The run's configuration.
         out: Output folder.
         kind: ``exception``, ``diverged``, ``out of memory``, ``time limit``, ``killed`` or ``lost``.
-        reason: In one line.
-        duration_s: How long it ran.
+        reason: The reason in one line.
+        duration_s: Time that it ran, in seconds.
     """
     log = out / config.directory / LOG
     tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.is_file() else []
@@ -138,7 +140,7 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     record = Record(config=config, status="failed", error=error, duration_s=duration_s, started=started)
     try:
         write_record(record, out)
-    except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on, and this one is told of
+    except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on
         print(f"the record of this failure could not be written: {problem}", file=sys.stderr)
     return record
 

@@ -13,28 +13,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from pebench.results.across import Summary
-    from pebench.results.page import Page, Series
+    from pebench.results.contrasts import Series
+    from pebench.results.page import Page
     from pebench.results.tables import Table
 
 FEW_ROWS = 24
-"""Tables with more have a picture of their differences alone; in the others so many are not told apart."""
+"""Most rows of a table with all kinds of pictures; with more, differences alone can still be read."""
 MOST_ROWS = 60
-"""Tables with more have none, nor have ranks."""
+"""Most rows of a table, or of ranks, that have a picture."""
 MOST_TABLES = 24
 MOST_LINES = 150
-"""As many tables, with as many rows together, have pictures: the first. More would take long."""
+"""Most tables of a page, and most rows together, that have pictures: the first ones. More would take long."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what is said of it.
+    """A figure with its title and caption.
 
     Args:
-        stem: Of what: a table's of `stems`, a series' of `series_name`, or ``ranks``, ``ranks-2`` and so on.
-        name: Of its file, without suffix: ``vit-digits-quick-curves``.
-        title: What it shows, in a few words.
+        stem: Name of what it shows: a table's of `stems`, a series' of `series_stem`, or ``ranks``, ``ranks-2`` and so
+            on.
+        name: Name of its file, without suffix: ``vit-digits-quick-curves``.
+        title: Title, in a few words.
         caption: How to read it.
-        figure: Of matplotlib.
+        figure: The figure of matplotlib.
     """
 
     stem: str
@@ -52,22 +54,22 @@ class Picture:
 
 
 def stems(tables: Sequence["Table"]) -> list[str]:
-    """What the names of each table's files begin with: ``<task>-<tier>``.
+    """Return the beginning of the names of each table's files: ``<task>-<tier>``.
 
     Where several would be the same the settings follow in which these differ, and a number if that does not help.
     """
     seen, found = Counter[str](), []
     for table in tables:
         differ = table.config.values_of(table.differing)
-        told = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
-        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *told]))
+        named = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
+        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *named]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
 
 
 def drawn(tables: Sequence["Table"]) -> list[bool]:
-    """Which tables have pictures."""
+    """Return True for each table that has pictures."""
     found, lines = [], 0
     for place, table in enumerate(tables):
         wanted = place < MOST_TABLES and len(table.rows) <= MOST_ROWS and lines + len(table.rows) <= MOST_LINES
@@ -76,21 +78,21 @@ def drawn(tables: Sequence["Table"]) -> list[bool]:
     return found
 
 
-def of_table(table: "Table", stem: str) -> Iterator[Picture]:
-    """The pictures of one table that its records allow.
+def table_pictures(table: "Table", stem: str) -> Iterator[Picture]:
+    """Yield the pictures of one table that its records allow.
 
     Args:
-        table: What is drawn.
-        stem: What their names begin with.
+        table: The table to draw.
+        stem: Beginning of their names.
     """
-    from pebench.results.figures import beyond, cost, curves, differences, shares, style
+    from pebench.results.figures import cost, curves, differences, extrapolation, position_share, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
         ("differences", "Differences", differences),
         ("cost", "Quality against cost", cost),
-        ("beyond", "Beyond the trained size", beyond),
-        ("shares", "Position in the residual stream", shares),
+        ("beyond", "Beyond the trained size", extrapolation),
+        ("shares", "Position in the residual stream", position_share),
     )
     for name, title, module in kinds:
         if len(table.rows) > FEW_ROWS and module is not differences:
@@ -100,28 +102,28 @@ def of_table(table: "Table", stem: str) -> Iterator[Picture]:
             yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
 
 
-def series_name(series: "Series") -> str:
-    """The name of the picture of a metric along a setting."""
+def series_stem(series: "Series") -> str:
+    """Return the name of the picture of a metric along a setting."""
     return f"{series.first.task.name}-by-{series.setting.partition('.')[2]}-{series.first.protocol}"
 
 
-def of_series(series: "Series") -> Picture | None:
-    """The picture of a metric along a setting; None if there are too many encodings."""
+def series_picture(series: "Series") -> Picture | None:
+    """Return the picture of a metric along a setting; None if there are too many encodings."""
     from pebench.results.figures import along, style
 
-    name, title = series_name(series), f"By {series.setting}, {series.first.task.name}"
+    name, title = series_stem(series), f"By {series.setting}, {series.first.task.name}"
     figure = style.laid_out(along.draw, series) if len(series.labels) <= MOST_ROWS else None
     return Picture(name, name, title, along.CAPTION, figure) if figure else None
 
 
-def ranks_names(page: "Page") -> list[str]:
-    """Of each of a page's groups of tables the name of its picture of ranks: ``ranks``, ``ranks-2``; or nothing."""
+def ranks_stems(page: "Page") -> list[str]:
+    """Return the name of the picture of ranks of each group of a page's tables: ``ranks``, ``ranks-2``; or nothing."""
     names = itertools.chain(["ranks"], map("ranks-{}".format, itertools.count(2)))
     return [next(names) if summary else "" for _, summary in page.summaries]
 
 
-def of_summary(summary: "Summary", name: str) -> Picture | None:
-    """The picture of average ranks; None if nothing tells them apart, or there are too many encodings."""
+def ranks_picture(summary: "Summary", name: str) -> Picture | None:
+    """Return the picture of average ranks; None if they are not tested, or there are too many encodings."""
     from pebench.results.figures import ranks, style
 
     figure = style.laid_out(ranks.draw, summary) if len(summary.rows) <= MOST_ROWS else None
@@ -130,31 +132,44 @@ def of_summary(summary: "Summary", name: str) -> Picture | None:
 
 @functools.lru_cache(maxsize=1)  # a page is written with them inside, and beside it
 def pictures(page: "Page") -> tuple[Picture, ...]:
-    """All pictures of a page: along a setting; of its tables, if they are not too many or too long; across tasks."""
+    """Return all pictures of a page: along a setting, of its tables (if not too many or too long), and across tasks."""
     return tuple(_pictures(page))
 
 
 def _pictures(page: "Page") -> Iterator[Picture]:
     for series in page.series:
-        if picture := of_series(series):
+        if picture := series_picture(series):
             yield picture
     for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
-            yield from of_table(table, stem)
-    for (_, summary), name in zip(page.summaries, ranks_names(page), strict=True):
-        if summary and (picture := of_summary(summary, name)):
+            yield from table_pictures(table, stem)
+    for (_, summary), name in zip(page.summaries, ranks_stems(page), strict=True):
+        if summary and (picture := ranks_picture(summary, name)):
             yield picture
 
 
+def by_stem(page: "Page") -> dict[str, list[Picture]]:
+    """Return the pictures of a page by what they are of."""
+    found: dict[str, list[Picture]] = {}
+    for picture in pictures(page):
+        found.setdefault(picture.stem, []).append(picture)
+    return found
+
+
+def captions(page: "Page") -> dict[str, str]:
+    """Return how to read each kind of picture of a page, by its title."""
+    return {picture.title.partition(",")[0]: picture.caption for picture in pictures(page)}
+
+
 def write(page: "Page", folder: Path) -> list[Path]:
-    """Write every picture of a page as SVG and PNG, and take away those that it no longer has.
+    """Write every picture of a page as SVG and PNG, and delete those that it no longer has.
 
     Args:
-        page: What is drawn.
-        folder: Where to, for nothing else; it is made if need be.
+        page: The page to draw.
+        folder: Folder for nothing but these; it is made if need be.
 
     Returns:
-        The files.
+        The files that were written.
     """
     from pebench.results.figures.style import to_png
 

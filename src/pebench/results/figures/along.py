@@ -3,10 +3,10 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from pebench.results.contrasts import Series
 from pebench.results.figures.curves import Curve, lines
-from pebench.results.grids import headline
-from pebench.results.page import Series
 from pebench.results.stats import over_seeds
+from pebench.results.titles import headline
 
 CAPTION = (
     "The test metric of models that were trained with each value of a setting, evenly spaced. Lines: mean over seeds "
@@ -15,10 +15,10 @@ CAPTION = (
 
 
 def draw(series: Series) -> Figure | None:
-    """The metric of every encoding against the setting's values; None if no encoding has it at two of them.
+    """Draw the metric of every encoding against a setting's values; return None if no encoding has it at two of them.
 
     Args:
-        series: Tables by value.
+        series: Tables by the setting's value.
     """
     curves = {label: curve for label in series.labels if len(curve := _curve(series, label)) > 1}
     values = [f"{value:g}" if isinstance(value, float) else str(value) for value in series.tables]
@@ -30,7 +30,7 @@ def draw(series: Series) -> Figure | None:
 
 
 def _curve(series: Series, label: str) -> Curve:
-    """The test metric of an encoding by the place of the setting's value."""
+    """Return the test metric of an encoding by the place of the setting's value."""
     times, curve = series.first.task.scale, []
     for place, table in enumerate(series.tables.values()):
         row = table.row(label)

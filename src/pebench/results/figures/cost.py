@@ -1,12 +1,12 @@
-"""Quality against what it costs: parameters, operations and the time of a step."""
+"""Quality against cost: parameters, operations and the time of a step."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks
-from pebench.results.grids import headline
 from pebench.results.tables import Row, Table
+from pebench.results.titles import headline
 
 CAPTION = (
     "Test metric (mean and 95 % t-interval) against cost. Parameters and FLOPs are counted. The time of a training "
@@ -15,12 +15,12 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """A panel for each cost that is known, with a shared axis for the metric; None if none is.
+    """Draw a panel for each known cost, with a shared axis for the metric; return None if none is known.
 
     The time of a step is left out where it does not compare.
 
     Args:
-        table: Whose records have costs.
+        table: A table whose records have costs.
     """
     names = {"parameters_total": "parameters", "flops_per_sample": "FLOPs/sample"}
     names |= {"step": "s/step"} if table.timings_compare else {}
@@ -48,7 +48,7 @@ def draw(table: Table) -> Figure | None:
 
 
 def _step(row: Row) -> float | None:
-    """What a training step takes, in seconds."""
+    """Return the duration of a training step in seconds."""
     throughput = row.costs["throughput"]
     return row.config.train.batch_size / throughput if throughput else None
 

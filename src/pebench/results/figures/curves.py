@@ -9,48 +9,48 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from pebench.results.figures.style import RULE, WIDTH, Mark, heading, legend_below, marks
-from pebench.results.grids import headline
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
+from pebench.results.titles import headline
 
 CAPTION = (
     "Validation along training. Lines: mean over seeds that finished; bands: from the lowest seed to the highest. "
     "Where there are many encodings, grey is the range of them all."
 )
 TOGETHER = 8
-"""Curves that one panel can hold; of more, each has a panel of its own, before the range of all in grey."""
+"""Most curves in one panel; of more, each has a panel of its own, before the range of all in grey."""
 
 COLUMNS = 3
-"""Of those panels."""
+"""Columns of those panels."""
 
 Curve = list[tuple[float, float, float, float]]
 """Step, mean, lowest and highest."""
 
 
 def draw(table: Table) -> Figure | None:
-    """The learning curves of a table's encodings; None if no record has any.
+    """Draw the learning curves of a table's encodings; return None if no record has any.
 
     Args:
-        table: Whose records have validation metrics along their runs.
+        table: A table whose records have validation metrics along their runs.
     """
     curves = {row.label: curve for row in table.rows if (curve := _curve(row, table))}
     return lines(curves, f"validation {headline(table.task)}", "step", _steps)
 
 
 def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None]) -> Figure | None:
-    """Curves in one panel, or in one each if they are many; None if there are none.
+    """Draw curves in one panel, or in one each if they are many; return None if there are none.
 
     Args:
-        curves: By encoding.
-        title: What stands above the vertical axis.
-        label: What stands below the horizontal one.
-        ticks: Puts marks on the horizontal axis of a panel, at most so many.
+        curves: Curves by encoding.
+        title: Title of the vertical axis, which stands above it.
+        label: Label of the horizontal axis.
+        ticks: Function that puts at most a number of marks on the horizontal axis of a panel.
     """
     if not curves:
         return None
     found = marks(curves)
     if len(curves) > TOGETHER:
-        return _apart(curves, found, title, label, ticks)
+        return _panels(curves, found, title, label, ticks)
     figure = Figure(figsize=(WIDTH, 1.9), layout="constrained")
     axes = figure.add_subplot()
     for name, curve in curves.items():
@@ -63,7 +63,7 @@ def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axe
     return figure
 
 
-def _apart(
+def _panels(
     curves: dict[str, Curve], found: dict[str, Mark], title: str, below: str, ticks: Callable[[Axes, int], None]
 ) -> Figure:
     titles = [textwrap.fill(label, 16, max_lines=2, placeholder="…") for label in curves]
@@ -96,14 +96,14 @@ def _apart(
 
 
 def _padded(values: Collection[float]) -> tuple[float, float]:
-    """The range of some values, and a twentieth of it on both sides."""
+    """Return the range of some values, and a twentieth of it on both sides."""
     low, high = min(values), max(values)
     room = (high - low) / 20 or 0.5
     return low - room, high + room
 
 
 def _curve(row: Row, table: Table) -> Curve:
-    """The validation metric of the runs that finished, by step."""
+    """Return the validation metric of the runs that finished, by step."""
     name = f"val/{table.task.metric}"
     return over_seeds([
         {point["step"]: table.task.scale * point[name] for point in record.curve if name in point}
@@ -118,6 +118,6 @@ def _band(axes: Axes, curve: Curve, mark: Mark) -> None:
 
 
 def _steps(axes: Axes, most: int) -> None:
-    """Ticks at steps: 500, 1k."""
+    """Put ticks at steps: 500, 1k."""
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.xaxis.set_major_locator(MaxNLocator(most, integer=True))

@@ -6,9 +6,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.style import INK, PAPER, by_row, marks
-from pebench.results.grids import difference_unit, fewer
 from pebench.results.stats import ALPHA
 from pebench.results.tables import Row, Table
+from pebench.results.titles import difference_unit, runs_note
 
 CAPTION = (
     "Difference to the reference at equal seeds: mean and 95 % t-interval. Filled: better or worse after Holm's "
@@ -17,10 +17,10 @@ CAPTION = (
 
 
 def draw(table: Table) -> Figure | None:
-    """A line for each row, the best on top; None if there is nothing to compare.
+    """Draw a line for each row, the best on top; return None if there is nothing to compare.
 
     Args:
-        table: With a row of the reference.
+        table: A table with a row of the reference.
     """
     if not any(row.difference for row in table.rows):
         return None
@@ -45,14 +45,14 @@ def draw(table: Table) -> Figure | None:
 
 
 def _nothing(row: Row, table: Table) -> float:
-    """Where a row without a difference sorts: the reference at zero, others last."""
+    """Return where a row without a difference sorts: the reference at zero, others last."""
     return 0.0 if row.label == table.reference else math.inf
 
 
 def _name(row: Row, table: Table) -> str:
-    """The label, and why there is nothing beside it, or less than beside others."""
+    """Return the label, and why its line has no difference, or one of fewer seeds than others."""
     if row.difference is not None:
-        return row.label + fewer(row.difference.n, max(r.difference.n for r in table.rows if r.difference))
+        return row.label + runs_note(row.difference.n, max(r.difference.n for r in table.rows if r.difference))
     if row.label == table.reference:
         return f"{row.label} (reference)"
     return f"{row.label}: {'no pair' if row.values else 'no run finished'}"

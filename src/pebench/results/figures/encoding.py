@@ -1,4 +1,4 @@
-"""The picture of an encoding: what it tells, as a heat map, and how alike that makes positions by their distance."""
+"""The picture of an encoding: its effect as a heat map, and the similarity of positions by their distance."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -28,8 +28,8 @@ def draw(effects: Sequence["Effect"], title: str, note: str = "") -> Figure:
 
     Args:
         effects: As `pebench.encodings.effects.effects` measures them.
-        title: Names the encoding.
-        note: Said below it in small print.
+        title: Name of the encoding.
+        note: Text below it in small print.
     """
     figure = Figure(figsize=(7.2, 0.7 + 2.9 * len(effects)), layout="constrained")
     figure.suptitle(title + (f"\n{note}" if note else ""), fontsize="medium")
@@ -49,7 +49,7 @@ def _heat_map(effect: "Effect", axes: Axes) -> None:
     axes.set_ylabel(what if effect.absolute else f"query's {what}")
     axes.set_xlabel("channel" if effect.absolute else f"key's {what}")
     block = f", block {effect.layer + 1}" if effect.layer else ""
-    axes.set_title(f"{TITLES[effect.on]}{block}:\n{CONTENT[effect.content]}", fontsize="small")
+    axes.set_title(f"{TITLES[effect.target]}{block}:\n{CONTENT[effect.probe]}", fontsize="small")
     axes.figure.colorbar(image, ax=axes)
 
 
@@ -79,7 +79,7 @@ def _around_centre(effect: "Effect", axes: Axes) -> None:
 
 
 def _image(values: "Array", axes: Axes, aspect: Literal["auto", "equal"]) -> AxesImage:
-    """An image in colours that have white at 0 where values have both signs."""
+    """Return an image in colours that have white at 0 where values have both signs."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     axes.set_facecolor("0.9")  # where a query cannot look
     if low < 0 < high:

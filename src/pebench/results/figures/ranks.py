@@ -12,13 +12,13 @@ CAPTION = (
 
 
 def draw(summary: Summary) -> Figure | None:
-    """A line for each encoding, the best on top, and a bar for each group that is not told apart.
+    """Draw a line for each encoding, the best on top, and a bar for each group whose ranks do not differ.
 
     Args:
-        summary: Of one or more encodings.
+        summary: Figures of one or more encodings.
 
     Returns:
-        None if there are too few tasks or encodings to tell ranks apart.
+        None if there are too few tasks or encodings to test ranks.
     """
     if summary.critical_difference is None:
         return None

@@ -1,4 +1,4 @@
-"""How every picture looks: size, fonts, and one colour and marker for an encoding wherever it appears."""
+"""Style of every picture: size, fonts, and one colour and marker for an encoding wherever it appears."""
 
 import hashlib
 import io
@@ -16,14 +16,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from pebench.encodings.registry import encoding_cards
+
 WIDTH = 3.3
-"""Inches: a column of a two-column page."""
+"""Width of a picture in inches: a column of a two-column page."""
 
 FONT = 7
-"""Points, of all text."""
+"""Size of all text in points."""
 
 INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
-"""Text, what is said beside, lines of the grid, background."""
+"""Colours of text, of less important text, of the lines of the grid, and of the background."""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#3a3a3a", "#cc79a7", "#e69f00", "#56b4e9")
 """Blue, vermilion, green, black, purple, orange and sky blue: distinct to the colour-blind too.
@@ -38,25 +40,20 @@ DARK = {
     "#0072b2": "#3b8eea", "#d55e00": "#f0743e", "#009e73": "#1fb58a", "#3a3a3a": "#d0d4d8", "#cc79a7": "#e07bb8",
     "#e69f00": "#f5c242", "#56b4e9": "#8fd3ff",
 }  # fmt: skip
-"""What each colour is on a dark background."""
+"""Each colour's counterpart on a dark background."""
 
 MARKERS = "os^DvPX<*>ph"
-"""Twelve, which with seven colours give 84 different pairs before one comes again."""
+"""Twelve markers, which with seven colours give 84 different pairs before one comes again."""
 
 LINES = ("-", "--", "-.", ":")
 FILLS = ("full", "none", "left", "top", "right", "bottom")
-"""Of the marker, for options of one encoding, which share its colour."""
+"""Fillings of the marker, for options of one encoding, which share its colour."""
 
-ENCODINGS = (
-    "add", "concat", "learned", "none", "rope",
-    "add-proj", "alibi", "axial-learned", "concat-proj", "concat-qk", "concat-wide", "cope", "cpe", "deberta",
-    "dynamic-bias", "fire", "fox", "gated-add", "hope", "interpolated", "kerple-log", "learnable-fourier", "lie-re",
-    "log-cpb", "multiply", "ntk-rope", "p-rope", "partial-rope", "pope", "position-matrix", "random", "randomized",
-    "raster", "rope-mixed", "sandwich", "shaw", "shifted", "some-heads", "some-layers", "stack", "swin-bias", "t5-bias",
-    "transformer-xl", "tupe", "xpos", "yarn",
-    "add-every-layer", "add-qk",
-)  # fmt: skip
-"""Those with a mark of their own. Append, never insert: a place is a mark. Others' are drawn from what is left."""
+PLACES = len(COLOURS) * len(MARKERS)
+"""Different pairs of a colour and a marker."""
+
+DECLARED = 48
+"""Places for encodings whose class declares its `mark`; the names of all others lead to one of the places behind."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",  # which matplotlib brings
@@ -78,7 +75,7 @@ RC: Any = {
 
 @dataclass(frozen=True)
 class Mark:
-    """How one encoding is drawn."""
+    """Colour, marker and line of one encoding."""
 
     colour: str
     marker: str
@@ -86,11 +83,11 @@ class Mark:
     fill: str = "full"
 
     def handle(self, label: str, line: bool) -> Line2D:
-        """An entry of a legend, with or without the line."""
+        """Return an entry of a legend, with or without the line."""
         return Line2D([], [], label=label, **self.style() | {"linestyle": self.line if line else "none"})
 
     def style(self) -> dict[str, Any]:
-        """The marker and colour, as matplotlib takes them."""
+        """Return the marker and colour, as matplotlib takes them."""
         return {
             "color": self.colour, "marker": self.marker, "fillstyle": self.fill, "markerfacecoloralt": PAPER,
             "markerfacecolor": self.colour,
@@ -98,26 +95,25 @@ class Mark:
 
 
 def mark(encoding: str) -> Mark:
-    """The mark of an encoding, which depends on its name alone.
+    """Return the mark of an encoding: the one that its class declares, else one that follows from its name.
 
     Args:
-        encoding: Its name, without options.
+        encoding: Name of the encoding, without options.
 
     Example:
         >>> mark("add") == Mark("#0072b2", "o", "-")
         True
     """
-    left = len(COLOURS) * len(MARKERS) - len(ENCODINGS)
-    if encoding in ENCODINGS:
-        place = ENCODINGS.index(encoding)
-    else:
-        place = len(ENCODINGS) + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % left
+    card = encoding_cards().get(encoding)
+    place = card.declared["mark"] if card else None
+    if place is None:
+        place = DECLARED + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % (PLACES - DECLARED)
     line = LINES[place // len(COLOURS) % len(LINES)]
     return Mark(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], line)
 
 
 def marks(labels: Iterable[str]) -> dict[str, Mark]:
-    """The marks of a table's rows: options of one encoding differ in how the marker is filled, and in the line.
+    """Return the marks of a table's rows: options of one encoding differ in how the marker is filled, and in the line.
 
     Args:
         labels: Encodings with their options: ``concat (d_p=16)``.
@@ -133,7 +129,7 @@ def marks(labels: Iterable[str]) -> dict[str, Mark]:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Within it, figures are made and saved in this style; what else uses matplotlib is left alone."""
+    """Make and save figures in this style within a block; other users of matplotlib are left alone."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a name in letters that the font has not is shown as boxes
         matplotlib.rcdefaults()
@@ -142,7 +138,7 @@ def styled() -> Iterator[None]:
 
 
 def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
-    """What a function draws, in this style, with everything in its place for good.
+    """Return the figure that a function draws, in this style, with everything in its place for good.
 
     Each time that matplotlib lays out a figure, what it did the time before moves it a little.
     """
@@ -155,15 +151,15 @@ def laid_out(draw: Callable[[Any], Figure | None], what: Any) -> Figure | None:
 
 
 def folded(label: str) -> str:
-    """A label in lines that fit into half of a picture, broken at spaces, so that options stay whole."""
+    """Return a label in lines that fit into half of a picture, broken at spaces, so that options stay whole."""
     return textwrap.fill(label, 22, break_on_hyphens=False)
 
 
 def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:
-    """A figure with a line for each label, the first on top, as high as they need, and where each is along y.
+    """Return a figure with a line for each label, the first on top, its axes, and the place of each label along y.
 
     Args:
-        labels: Of the rows; long ones are broken.
+        labels: Labels of the rows; long ones are broken.
     """
     broken = [folded(label) for label in labels]
     heights = [0.17 + 0.11 * text.count("\n") for text in broken]
@@ -178,7 +174,7 @@ def by_row(labels: list[str]) -> tuple[Figure, Axes, list[float]]:
 
 
 def heading(figure: Figure, text: str, y: float | None = None) -> None:
-    """Say above a picture what goes up in it: beside it, an arrow in the text would lie on its side."""
+    """Put the title of the vertical axis above a picture: beside it, an arrow in the text would lie on its side."""
     figure.suptitle(text, x=0.01, ha="left", fontsize="medium", **({} if y is None else {"y": y}))
 
 
@@ -186,9 +182,9 @@ def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
     """Name the marks under the picture, making it higher by what they need.
 
     Args:
-        figure: With a constrained layout.
-        found: Label to mark.
-        lines: Whether the picture has lines.
+        figure: Figure with a constrained layout.
+        found: Marks by label.
+        lines: True if the picture has lines.
     """
     columns = 3 if max(map(len, found)) < 13 else 2
     labels = [folded(label) for label in found]
@@ -200,7 +196,7 @@ def legend_below(figure: Figure, found: dict[str, Mark], lines: bool) -> None:
 
 
 def to_svg(figure: Figure) -> str:
-    """A figure as SVG: the same figure gives the same bytes with the same version of matplotlib."""
+    """Return a figure as SVG: the same figure gives the same bytes with the same version of matplotlib."""
     text = io.StringIO()
     with styled():
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -211,7 +207,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def to_png(figure: Figure) -> bytes:
-    """A figure as PNG, 300 dots an inch."""
+    """Return a figure as PNG, 300 dots an inch."""
     image = io.BytesIO()
     with styled():
         figure.savefig(image, format="png", metadata={"Software": None})

@@ -4,23 +4,33 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pebench.config import REFERENCE_ENCODING
-from pebench.results.grids import WORDS, costs, results, title
+from pebench.results import grids
+from pebench.results.cells import NOTHING, Cell, Column, Grid
+from pebench.results.grids.table import STYLES
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
+from pebench.results.prose import plain
 from pebench.results.provenance import warnings
-from pebench.results.tables import Table, build_tables
+from pebench.results.tables import Row, Table, build_tables
+from pebench.results.titles import title
 from pebench.runs.records import Record
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+COLOURS = {"better": "green", "worse": "red"}
+"""Colour of a cell by its style."""
+
+ALWAYS = 2
+"""Columns that are shown however narrow the terminal is."""
 
 
 def terminal(records: Iterable[Record], console: "Console", reference: str = REFERENCE_ENCODING) -> None:
     """Print the tables, each with as many columns as the console's width allows.
 
     Args:
-        records: Of any runs.
-        console: Where to.
+        records: Records of any runs.
+        console: The console to print to.
         reference: Label of the encoding that the others are compared to.
 
     Raises:
@@ -33,35 +43,42 @@ def terminal(records: Iterable[Record], console: "Console", reference: str = REF
         tuned = "train.learning_rate" in table.config.selected
         rate = "" if tuned else f" Learning rate: {table.config.train.learning_rate:g} in every row, not tuned."
         console.print(f"{table.task.summary}. Matched by: {table.config.regime}.{rate}", markup=False, highlight=False)
-        console.print(_grid(table, page, console.width))
-        for line in [*warnings(table), *absence_lines(page.absences(table))]:
+        console.print(_fitted(_grid(table, page), console.width))
+        for line in [*warnings(table), *map(plain, absence_lines(page.absences(table)))]:
             console.print(line, style="yellow", markup=False, highlight=False)
     console.print(
         "± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted over these rows at 5 %.", style="dim"
     )
 
 
-def _grid(table: Table, page: Page, width: int) -> Any:
-    """A rich table of the columns that fit, the first two always."""
+def _grid(table: Table, page: Page) -> Grid:
+    """Return results and costs; the number of seeds has a column of its own, so that verdicts do without."""
+    verdicts = Column(tuple(_verdict_cell(row, table) for row in table.rows), words=True)
+    return grids.results(table, page) | {"Verdict": verdicts} | grids.costs(table)
+
+
+def _verdict_cell(row: Row, table: Table) -> Cell:
+    if row.verdict is None:
+        return Cell("reference" if row.label == table.reference else NOTHING)
+    return Cell(row.verdict.outcome.value, style=STYLES.get(row.verdict.outcome, ""))
+
+
+def _fitted(grid: Grid, width: int) -> Any:
+    """Return a rich table of the columns that fit, the first two always."""
     from rich import box
-    from rich.table import Table as Grid
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    columns = results(table, page) | costs(table)
-    columns["Verdict"] = [
-        verdict.partition(" at ")[0].partition(" with ")[0] for verdict in columns["Verdict"]
-    ]  # n has its own column
-    shown: list[str] = []
-    width += 2  # there is no gap after the last column
-    for name, cells in columns.items():
-        width -= max(map(len, [name, *cells])) + 2
-        if len(shown) >= 2 and width < 0:
+    shown: Grid = {}
+    left = width + 2  # there is no gap after the last column
+    for header, column in grid.items():
+        left -= max(map(len, [header, *column.texts])) + 2
+        if len(shown) >= ALWAYS and left < 0:
             break
-        shown.append(name)
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in shown:
-        grid.add_column(name, justify="left" if name in WORDS else "right", no_wrap=True)
-    styles = {"better": "green", "worse": "red"}
-    for line in zip(*(columns[name] for name in shown), strict=True):
-        grid.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in line))
-    return grid
+        shown[header] = column
+    table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for header, column in shown.items():
+        table.add_column(header, justify="left" if column.words else "right", no_wrap=True)
+    for cells in zip(*(column.cells for column in shown.values()), strict=True):
+        table.add_row(*(Text(cell.text, style=COLOURS.get(cell.style, "")) for cell in cells))
+    return table

@@ -7,17 +7,17 @@ from importlib.resources import files
 from pebench.results import figures
 from pebench.results.page import Page
 from pebench.results.writers.html.content import content
-from pebench.results.writers.html.inline import palette
+from pebench.results.writers.html.svg import palette
 
 
 def html(page: Page) -> str:
-    """A page of results as one file. The same page gives the same bytes (pictures: see `figures.style.to_svg`).
+    """Return a page of results as one file. The same page gives the same bytes (pictures: see `figures.style.to_svg`).
 
-    Whatever records say is escaped, and no script runs but the page's own. So that very many records stay one page,
+    All text of records is escaped, and no script runs but the page's own. So that very many records stay one page,
     only the tables that `pebench.results.figures.drawn` names have pictures.
 
     Args:
-        page: What to show.
+        page: The page to write.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

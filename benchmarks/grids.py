@@ -1,0 +1,31 @@
+"""Learning rates and margins that several suites share.
+
+Suites of one task select from one grid, so that their rows can be compared, and so that a run which two suites have in
+common is done once. A suite that needs other values names them itself.
+"""
+
+CORE_RATES = [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
+"""The grid of `core` for all its tasks. Grids of a single task are parts of it, around the rates that `core` chose."""
+
+WIKITEXT2_RATES = [2e-3, 4e-3, 8e-3, 1.6e-2]
+CIFAR10_RATES = [5e-4, 1e-3, 2e-3, 4e-3]
+CIFAR10_EXTENDED_RATES = [*CIFAR10_RATES, 8e-3]
+"""For suites with a row whose best rate was at the edge of `CIFAR10_RATES`."""
+
+SST2_RATES = [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
+IMDB_RATES = [1e-3, 2e-3, 4e-3, 8e-3]
+IMDB_CHOSEN_RATE = [2e-3]
+"""The rate that every row of `core` and `fusion` chose on IMDB; where it is the only one, nothing is selected there."""
+
+NEWSGROUPS_RATES = [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
+FULL_RATES = [1e-3, 2e-3, 4e-3, 8e-3]
+"""For models of the tier `full`, which are larger and prefer lower rates."""
+
+ACCURACY_MARGIN = {"accuracy": 0.005}
+BITS_MARGIN = {"bits_per_byte": 0.005}
+MARGIN = ACCURACY_MARGIN | BITS_MARGIN
+"""Differences that do not matter: half a point of accuracy, 0.005 bits per byte.
+
+They are those that hold where a suite declares none (`pebench.runs.suite.MARGIN`), repeated here because a declaration
+must not change when a default does.
+"""

@@ -1,0 +1,79 @@
+"""Pages of measurements: the lines at their top, and a way to write them while they grow."""
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pebench.atomic import replacing
+
+if TYPE_CHECKING:
+    import torch
+
+EXIT_INTERRUPTED = 130
+INCOMPLETE = "\n*This page is not complete: it is being measured, or was interrupted.*\n"
+
+
+def command(study: str, arguments: Sequence[str]) -> str:
+    """Return the command that makes a page, as Markdown."""
+    return f"`{shlex.join(['python', '-m', f'benchmarks.studies.{study}', *arguments])}`"
+
+
+def circumstances(study: str, arguments: Sequence[str], device: "torch.device", threads: int | None = None) -> str:
+    """Return two lines on when, on what and by which command something was measured.
+
+    Args:
+        study: Name of the module in this package.
+        arguments: Arguments of its command line.
+        device: Device that the measured models run on.
+        threads: CPU threads of the measured processes; by default those of this process.
+    """
+    import torch  # here, since studies that only read records need no second to load it
+
+    from pebench.training import environment
+
+    versions = ", ".join(f"{name} {environment.versions()[name]}" for name in ("python", "torch", "lightning"))
+    where = f"{environment.device_text(device)}, {threads or torch.get_num_threads()} threads"
+    return (
+        f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; {where}, 32 bit.  \n"
+        f"{command(study, arguments)}\n\n"
+    )
+
+
+def report_progress(text: str) -> None:
+    """Print a line on what has been measured to standard error, which leaves standard output to the page."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_page(pages: Iterable[str], output: Path | None) -> int:
+    """Write a page each time that it has grown, and print it in the end.
+
+    An interrupted study loses only what it was measuring: what it had is printed and stays in the file, with a line
+    which says that more is missing.
+
+    Args:
+        pages: The page at every stage, each with all that is known by then.
+        output: The page's file, or None to print it alone.
+
+    Returns:
+        The exit status: 0, or 130 after Ctrl-C.
+    """
+    page, status, ending = "", 0, ""
+    try:
+        for page in pages:
+            _write(page + INCOMPLETE, output)
+    except KeyboardInterrupt:
+        status, ending = EXIT_INTERRUPTED, INCOMPLETE
+        report_progress("interrupted")
+    if page:
+        _write(page + ending, output)
+        sys.stdout.write(page + ending)
+    return status
+
+
+def _write(page: str, output: Path | None) -> None:
+    if output:
+        with replacing(output) as file:  # an interruption while it writes leaves the page of before
+            file.write(page.encode())

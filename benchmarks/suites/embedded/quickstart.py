@@ -1,0 +1,13 @@
+"""Three modalities, five encodings, no download: the suite that a newcomer runs first."""
+
+from pebench import Suite
+
+SUITE = Suite(
+    name="quickstart",
+    question="Does pebench work here, and what do its tables look like?",
+    tasks=["vit-digits", "text-order", "lm-grammar"],
+    seeds=3,
+    tier="quick",
+    cost="45 runs, about 2 minutes on 2 cores",
+    expect="none is at chance (33 %) on text-order, solved by the rest",
+)

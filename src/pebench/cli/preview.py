@@ -1,0 +1,123 @@
+"""``pebench run --dry-run``: print which runs are left, what they cost and what they will take."""
+
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from rich.console import Console
+from rich.filesize import decimal
+
+from pebench.config import RunConfig
+from pebench.engine.preview import Preview
+from pebench.engine.run import UNDECLARED
+from pebench.formatting import counted, duration_text, si_text
+from pebench.runs.costs import Cost
+
+LISTED = 40
+"""Largest number of runs that are listed one by one: a screen."""
+
+USUAL_BYTES = 6_000.0
+"""Size of what a run of the quickstart leaves on the disk: its record, its curves for TensorBoard, its log."""
+
+CHECKPOINT_BYTES = 16
+"""Size of the checkpoints of a run for each parameter: the best weights, and the latest ones with both of Adam's
+moments, 4 bytes each."""
+
+
+def summary(runs: int, todo: int, failed: int, running: int = 0) -> str:
+    """Return how many runs are planned and in which state, in a line."""
+    text = f"{counted(runs, 'run')}: {todo} to do, {runs - todo - failed - running} done"
+    text += f", {running} running" if running else ""
+    return text + (f", {failed} failed (run them again with --retry-failed)" if failed else "")
+
+
+def print_preview(preview: Preview, console: Console) -> None:
+    """Print the runs and their states, the cost of each kind, and the time and disk that they will take."""
+    suite, plan = preview.plan.suite, preview.plan
+    todo = preview.later + len(preview.waiting)
+    running = preview.states.count("running")
+    lines = [summary(len(preview.runs) + preview.later, todo, preview.kept_failures, running)]
+    _print(console, lines)
+    print_states(preview)
+    lines = []
+    if preview.later:
+        lines.append(f"  ... and {counted(preview.later, 'run')} with values that these will select")
+    kinds = [(kind, preview.costs[kind.kind_key]) for kind in plan.kinds]
+    lines.append(f"\n{cost_table(kinds, suite.vary)}\n")
+    if suite.name == UNDECLARED and not suite.select:
+        rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
+        lines.append(f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
+    lines.append(expectation(preview))
+    _print(console, lines)
+
+
+def _print(console: Console, lines: Iterable[str]) -> None:
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_states(preview: Preview) -> None:
+    """Print each run and its state; of many runs the number of each folder's in each state."""
+    runs, states = preview.runs, preview.states
+    lines = [(state, config.directory) for config, state in zip(runs, states, strict=True)]
+    if len(runs) > LISTED:
+        folders = [config.directory.rpartition("/")[0] + ", select" * (config.stage == "select") for config in runs]
+        groups = Counter(zip(states, folders, strict=True))
+        lines = [(state, f"{folder}: {counted(number, 'run')}") for (state, folder), number in groups.items()]
+    sys.stdout.writelines(f"  {state:7} {run}\n" for state, run in lines)
+
+
+def cost_table(costs: Iterable[tuple[RunConfig, Cost]], varied: Collection[str] = ()) -> str:
+    """Return what each kind of run costs, as a table.
+
+    Args:
+        costs: A run of each kind, and its cost.
+        varied: Dotted names of settings in which rows differ; each gets a column.
+    """
+    from tabulate import tabulate
+
+    rows = []
+    for config, cost in costs:
+        settings = map(str, config.values_of(varied).values())
+        width = config.model.d_ff or 4 * config.model.d_model
+        sizes = [f"{cost.encoding:,}", f"{cost.parameters:,}", si_text(cost.flops)]
+        rows.append([config.task, config.label, *settings, config.regime, width, *sizes])
+    names = ["Task", "Encoding", *varied, "Matched by", "d_ff", "Encoding params", "Total params", "FLOPs, full length"]
+    align = ["left", "left", *["right"] * len(varied), "left", *["right"] * 4]
+    return tabulate(rows, headers=names, tablefmt="simple", colalign=align, disable_numparse=True)
+
+
+def expectation(preview: Preview) -> str:
+    """Return the time and disk that the runs that are left will take, in words."""
+    left = len(preview.waiting) + preview.later
+    if not left:
+        return "Nothing is left to do."
+    return f"{_time(preview, left)}\n{_disk(preview, left)}"
+
+
+def _time(preview: Preview, left: int) -> str:
+    """Return the time that `left` runs will take, in words."""
+    ahead = preview.forecast
+    known = len(preview.waiting) - ahead.unknown
+    if not known:
+        measured = preview.plan.suite.cost
+        hint = f"; the file of the suite gives for all of it: {measured}" if measured else ""
+        return f"Time: unknown, nothing like these runs has been done here{hint}"
+    total = duration_text(ahead.seconds / known * left / preview.jobs)
+    text = f"Time: about {total} with {preview.jobs} at a time, going by {ahead.sampled} earlier runs"
+    if ahead.unknown:
+        text += f" ({ahead.unknown} of these runs resemble none and are taken for the mean of the others)"
+    return text
+
+
+def _disk(preview: Preview, left: int) -> str:
+    """Return the disk space that `left` runs will take, in words."""
+    measured = preview.forecast.bytes_per_run
+    size = measured or USUAL_BYTES
+    parameters = max(cost.parameters for cost in preview.costs.values())
+    checkpoints = preview.jobs * CHECKPOINT_BYTES * parameters
+    source = "measured" if measured else "usual"
+    return (
+        f"Disk: about {decimal(int(size * left))}, {decimal(int(size))} a run ({source}), and "
+        f"{decimal(checkpoints)} of checkpoints while they run"
+    )

@@ -1,0 +1,41 @@
+"""The configuration of a run: typed, frozen settings, and their names on the command line. Torch-free."""
+
+from pebench.config.options import Options
+from pebench.config.overrides import (
+    assignments,
+    literal,
+    override,
+    parse_settings,
+    python_value,
+    setting_names,
+    sort_key,
+    typed,
+)
+from pebench.config.protocol import (
+    CORE_ENCODINGS,
+    MONITORS,
+    PRECISIONS,
+    PROTOCOL_VERSION,
+    REFERENCE_ENCODING,
+    REGIMES,
+    SELECTION_SEED,
+    STAGES,
+    TIERS,
+)
+from pebench.config.run import (
+    SECTIONS,
+    DataConfig,
+    ModelConfig,
+    RunConfig,
+    TrainConfig,
+    check_run,
+    check_seed,
+    dotted_settings,
+)
+
+__all__ = [
+    "CORE_ENCODINGS", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES", "SECTIONS",
+    "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig", "TrainConfig",
+    "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override", "parse_settings",
+    "python_value", "setting_names", "sort_key", "typed",
+]  # fmt: skip

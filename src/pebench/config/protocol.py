@@ -1,0 +1,29 @@
+"""The protocol's version and vocabulary: the values that a configuration's named settings may take."""
+
+PROTOCOL_VERSION = "0.2"
+"""Version of the rules under which records are comparable. A changed default, split, metric or trunk raises it."""
+
+CORE_ENCODINGS = ("add", "concat", "learned", "none", "rope")
+"""Encodings that a comparison runs when none are named."""
+
+REFERENCE_ENCODING = "add"
+"""Encoding that the others are compared to unless another is named."""
+
+PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
+"""Lightning's names of the precisions that a run may compute in."""
+
+REGIMES = ("width", "parameters", "FLOPs")
+"""Quantity that is equal between the rows of a table: the trunk's width, the number of parameters, or the operations
+of a training step."""
+
+SELECTION_SEED = 1_000_000
+"""First seed of the runs that select settings. Tested runs have lower ones, so no seed both selects and is tested."""
+
+MONITORS = ("loss", "metric")
+"""Validation quantity that chooses weights and settings: the lowest loss, or the best headline metric."""
+
+STAGES = ("test", "select")
+"""Purpose of a run: to be tested, or to choose a setting by its validation metrics. The latter is never tested."""
+
+TIERS = ("smoke", "quick", "core", "full")
+"""Training budgets, from two steps to what needs a modern GPU."""

@@ -1,0 +1,268 @@
+"""The configuration of one run: frozen, typed settings, their dotted names, and the key that records are found by."""
+
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from pebench.config.protocol import MONITORS, PRECISIONS, PROTOCOL_VERSION, REGIMES, STAGES
+from pebench.errors import UserError, unknown_name
+from pebench.formatting import format_encoding
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of the trunk.
+
+    Args:
+        d_model: Width of the residual stream.
+        num_layers: Number of blocks; with none a classifier is a bag of embeddings.
+        num_heads: Attention heads; must divide ``d_model``.
+        d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
+        dropout: Probability of dropping a channel, after the input and in each residual branch. The dropout after the
+            input also reaches an encoding that is added to the input, but not one that acts inside attention.
+    """
+
+    d_model: int = 128
+    num_layers: int = 4
+    num_heads: int = 4
+    d_ff: int | None = None
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """How data becomes tokens. A field that a task leaves at ``None`` does not apply to it.
+
+    Args:
+        max_len: Longest text in tokens (longer ones are cut), or the context of a language model.
+        vocab_size: Vocabulary, special tokens included.
+        patch_size: Side of a square image patch in pixels.
+    """
+
+    max_len: int | None = None
+    vocab_size: int | None = None
+    patch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Budget and optimizer (AdamW, linear warm-up, cosine decay to a tenth).
+
+    Args:
+        max_steps: Optimizer steps.
+        batch_size: Sequences or images in a step.
+        learning_rate: Peak learning rate.
+        weight_decay: Decoupled decay of weight matrices; norms, biases and all of an encoding have none.
+        warmup: Share of ``max_steps`` spent warming up.
+        clip: Largest gradient norm.
+        evaluations: Validation is measured every ``max_steps // evaluations`` steps, and at the last step: more often
+            than asked for where that does not divide, and at most once a step. The best one chooses the weights tested.
+        precision: A Lightning precision, one of `PRECISIONS`.
+        compile: Compile the trunk with ``torch.compile``, which takes about a minute before the first step.
+        monitor: Validation quantity that chooses the weights tested, one of `MONITORS`.
+    """
+
+    max_steps: int = 1000
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.05
+    warmup: float = 0.1
+    clip: float = 1.0
+    evaluations: int = 5
+    precision: str = "32-true"
+    compile: bool = False
+    monitor: str = "loss"
+
+
+SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
+"""Sections of a configuration, in the order in which their settings are listed."""
+
+
+def dotted_settings(source: Any) -> dict[str, Any]:
+    """Return the settings of all sections by dotted name: ``{"model.d_model": 64, ...}``.
+
+    Args:
+        source: An object that has the sections: a `RunConfig`, or a task's budget.
+
+    Example:
+        >>> found = dotted_settings(RunConfig("vit-digits", "rope"))
+        >>> found["model.d_model"], found["data.patch_size"], found["train.clip"]
+        (128, None, 1.0)
+    """
+    settings = {}
+    for section in SECTIONS:
+        for name, value in vars(getattr(source, section)).items():
+            settings[f"{section}.{name}"] = value
+    return settings
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One task, one encoding, one seed: everything that decides a run's outcome and what it compares to.
+
+    Args:
+        task: Name of the task.
+        encoding: Name of the encoding.
+        seed: Seed of data order, initial parameters, augmentation and dropout.
+        tier: The task's budget that the settings start from, one of `TIERS`.
+        encoding_args: Options of the encoding that differ from their defaults.
+        model: Shape of the trunk.
+        data: How data becomes tokens.
+        train: Budget and optimizer.
+        regime: One of `REGIMES`; ``model.d_ff`` may differ between rows to reach it.
+        selected: Settings whose values were chosen on validation data, so that they may differ between rows.
+        stage: One of `STAGES`.
+
+    Raises:
+        UserError: For a value that cannot work.
+    """
+
+    task: str
+    encoding: str
+    seed: int = 0
+    tier: str = "core"
+    encoding_args: Mapping[str, Any] = field(default_factory=dict)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    regime: str = "width"
+    selected: tuple[str, ...] = ()
+    stage: str = "test"
+
+    def __post_init__(self) -> None:
+        check_run(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the configuration as plain JSON values."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        for section in SECTIONS:
+            values[section] = dict(vars(values[section]))
+        return values | {"encoding_args": dict(self.encoding_args), "selected": list(self.selected)}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> "RunConfig":
+        """Return the configuration that `to_dict` wrote."""
+        sections = {name: section(**values[name]) for name, section in SECTIONS.items()}
+        return RunConfig(**{**values, **sections, "selected": tuple(values.get("selected", ()))})
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of model, data and training by dotted name: ``{"model.d_model": 64, ...}``."""
+        return dotted_settings(self)
+
+    def values_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return some settings by their dotted names, in the order of these."""
+        settings = self.settings()
+        return {name: settings[name] for name in names}
+
+    @property
+    def selected_values(self) -> dict[str, Any]:
+        """Settings that were chosen for this encoding, or are tried for it, by dotted name."""
+        return self.values_of(self.selected)
+
+    @functools.cached_property
+    def kind_key(self) -> str:
+        """Twelve hex digits that name this configuration apart from its seed, under this protocol."""
+        values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
+        del values["seed"]
+        # Settings that came later are left out at their defaults, so that the keys of older records stay as they are.
+        for name, default in (("compile", False), ("monitor", "loss")):
+            if values["train"][name] == default:
+                del values["train"][name]
+        return _digest(json.dumps(values, sort_keys=True, separators=(",", ":")))
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Twelve hex digits that name this configuration under this protocol."""
+        return _digest(f"{self.kind_key}/{self.seed}")
+
+    @functools.cached_property
+    def label(self) -> str:
+        """The encoding as tables name it: ``concat``, or ``concat (d_p=16)``."""
+        return format_encoding(self.encoding, dict(sorted(self.encoding_args.items())))
+
+    def with_seed(self, seed: int) -> "RunConfig":
+        """Return the same kind of run with another seed; quick, as a plan may have very many."""
+        check_seed(seed)
+        # The seed alone is new, so the rest is neither checked nor hashed again as `dataclasses.replace` would do.
+        other = object.__new__(RunConfig)
+        other.__dict__.update(vars(self), seed=seed, kind_key=self.kind_key)
+        other.__dict__.pop("key", None)
+        return other
+
+    @property
+    def directory(self) -> str:
+        """The run's folder under the output folder: ``task/encoding/seed0-key``."""
+        encoding = self.encoding.replace(":", ".")  # not every file system and shell takes the colon of module:Class
+        prefix = "select-" if self.stage == "select" else ""
+        task = self.task.partition("(")[0].replace(":", ".")  # the key at the end stands for a task's options, too
+        return f"{task}/{encoding}/{prefix}seed{self.seed}-{self.key}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def check_run(config: RunConfig) -> None:
+    """Refuse a configuration that cannot work, before anything trains.
+
+    Raises:
+        UserError: With the setting, the expected and the given value.
+    """
+    _check_positive(config)
+    _check_ranges(config)
+    _check_names(config)
+    check_seed(config.seed)
+
+
+POSITIVE = (
+    "model.d_model", "model.num_heads", "model.d_ff", "train.max_steps", "train.batch_size", "train.learning_rate",
+    "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
+)  # fmt: skip
+"""Settings that must be positive and finite, unless they are None."""
+
+
+def _check_positive(config: RunConfig) -> None:
+    for name, value in config.values_of(POSITIVE).items():
+        if value is not None and not 0 < value < math.inf:
+            raise UserError(f"{name} must be positive, got {value}.")
+
+
+def _check_ranges(config: RunConfig) -> None:
+    model, train = config.model, config.train
+    for name, value, top in (
+        ("model.num_layers", model.num_layers, math.inf),
+        ("model.dropout", model.dropout, 1),
+        ("train.warmup", train.warmup, 1),
+        ("train.weight_decay", train.weight_decay, math.inf),
+    ):
+        if not 0 <= value < top:
+            raise UserError(f"{name} must be in [0, {top}), got {value}.")
+    if model.d_model % model.num_heads:
+        raise UserError(
+            f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
+        )
+
+
+def _check_names(config: RunConfig) -> None:
+    for name, chosen, known in (
+        ("train.precision", config.train.precision, PRECISIONS),
+        ("train.monitor", config.train.monitor, MONITORS),
+        ("regime", config.regime, REGIMES),
+        ("stage", config.stage, STAGES),
+    ):
+        if chosen not in known:
+            raise unknown_name(name, chosen, known)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is out of range.
+
+    Raises:
+        UserError: With the limits.
+    """
+    if not 0 <= seed < 2**32:
+        raise UserError(f"a seed must be in [0, 2^32), got {seed}.")

@@ -1,0 +1,55 @@
+"""Properties of what an encoding declares: the models it serves, its attributes and its size."""
+
+from typing import Any
+
+from pebench.conformance.bench import SETTINGS, Bench, Subject, parts
+from pebench.conformance.comparisons import require
+from pebench.conformance.properties.base import encoding_property
+from pebench.encodings.base import EncodingSpec
+
+
+@encoding_property("constructs")
+def _constructs(bench: Bench) -> None:
+    """Is built for the models that its class declares to serve, and refuses others by a ValueError with its name."""
+    subject, setting = bench.subject, bench.setting
+    usual = not subject.given  # options may narrow what a class serves, so only the defaults are held to it
+    names = [part.name for part in _parts_where_served(subject) if hasattr(part, "name")]
+    try:
+        subject.build(setting.spec)
+    except ValueError as error:
+        require(any(map(subject.serves, SETTINGS)), "one kind of model that it serves", f"none: {error}")
+        require(not usual or not subject.declares(setting), "an encoding of this model", f"ValueError: {error}")
+        require(not usual or any(n in str(error) for n in names), f"a message that names one of {names}", error)
+        return
+    require(subject.declares(setting), "a ValueError, as its class does not serve such models", "an encoding")
+
+
+def _parts_where_served(subject: Subject) -> list[Any]:
+    """Return the parts of the encoding in the first setting that it serves, or its class where it serves none."""
+    built = (subject.build(setting.spec) for setting in SETTINGS if subject.serves(setting))
+    return next((parts(encoding) for encoding in built), [subject.maker])
+
+
+@encoding_property("declares")
+def _declares(bench: Bench) -> None:
+    """Declares what is possible, and of its kind."""
+    encoding = bench.encoding
+    require(
+        encoding.beyond in ("goes on", "clamps", "refuses"), "beyond 'goes on', 'clamps' or 'refuses'", encoding.beyond
+    )
+    for name in ("contextual", "relative", "isotropic", "mirror_blind", "blind"):
+        value = getattr(encoding, name)
+        require(isinstance(value, bool), f"{name} True or False", repr(value))
+    require(encoding.spec == bench.spec, "the spec it was given", encoding.spec)
+    require(not encoding.contextual or encoding.relative, "a contextual encoding to ignore a shift", "relative = False")
+
+
+@encoding_property("size", when=lambda bench: not bench.subject.given)
+def _size(bench: Bench) -> None:
+    """Has as many parameters as it declares, in two sizes of model."""
+    # Every size of the larger spec is another, so that a formula cannot be right by taking one for the other.
+    larger = EncodingSpec(36, 3, 5, tuple(n + 4 for n in bench.extent), bench.causal)
+    for spec in (bench.spec, larger):
+        encoding = bench.subject.build(spec)
+        count, declared = sum(p.numel() for p in encoding.parameters()), encoding.parameter_count()
+        require(count == declared, f"the {declared} parameters that it declares for {spec}", count)

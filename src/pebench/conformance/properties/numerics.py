@@ -1,0 +1,49 @@
+"""Properties of numerical precision: attention kernels and 16-bit arithmetic."""
+
+import copy
+
+import torch
+
+from pebench.conformance.bench import Bench
+from pebench.conformance.comparisons import require, require_same
+from pebench.conformance.properties.base import encoding_property
+from pebench.conformance.properties.extrapolation import VERY_FAR
+
+
+@encoding_property("kernels")
+def _kernels(bench: Bench) -> None:
+    """Fused attention and plain matrix products give the same."""
+    outputs = []
+    # One padded token in one of three samples: each kernel has a path of its own for masks.
+    valid = torch.arange(bench.length).expand(3, -1) >= torch.tensor([[0], [1], [0]])
+    for kernel in ("sdpa", "matmul"):
+        with bench.model.using_kernel(kernel):
+            outputs.append([bench.model(bench.content), bench.model(bench.content, None, valid)[valid]])
+    for one, other in zip(*outputs, strict=True):
+        require_same(one, other, "fused attention to give the same as plain")
+
+
+@encoding_property("16 bit")
+def _sixteen_bit(bench: Bench) -> None:
+    """16-bit models and autocast stay near 32 bit; far out too, where it goes on: angles are taken in 32 bit.
+
+    The parameters of the 32-bit model are rounded to 16 bit as well: a frequency that is a parameter gives other
+    angles far out if it is rounded, whatever the encoding does.
+    """
+    narrow = copy.deepcopy(bench.model).bfloat16()
+    rounded = copy.deepcopy(bench.model)
+    with torch.no_grad():
+        for parameter in rounded.parameters():
+            parameter.copy_(parameter.bfloat16())
+    places = [bench.positions.clone()]
+    if bench.encoding.beyond == "goes on":
+        places.append(VERY_FAR + bench.positions)
+    for positions in places:
+        exact = rounded(bench.content, positions)
+        with torch.autocast("cpu", torch.bfloat16):
+            cast = rounded(bench.content, positions.clone())
+        cut = narrow(bench.content.bfloat16(), positions.clone())
+        for output, way in ((cast, "under autocast"), (cut, "in a 16-bit model")):
+            error = (output.float() - exact).square().mean().sqrt().item()
+            place = f"an error below 0.05 {way} at position {positions.amax():g}"
+            require(error < 0.05, place, f"{error:.2g} (autocast multiplies matrices in 16 bit, by @ and einsum too)")

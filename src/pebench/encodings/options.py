@@ -1,0 +1,82 @@
+"""Options of encodings and tasks: written behind a name as in ``rope(theta=500.0)``, and brought into one form."""
+
+import ast
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pebench.encodings.cards import EncodingCard
+from pebench.errors import UNREADABLE, UserError, unknown_name
+
+ENCODING = "an encoding as in rope, rope(theta=500.0) or concat(table=learned)"
+"""A description of a name with options, for messages."""
+
+
+def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, Any]]:
+    """Split a name with options into the name and the options as they are written.
+
+    Args:
+        text: ``"rope"``, ``"rope(theta=500.0)"``, or a table's label: ``"concat (table=learned)"``.
+        expected: A description of such a name, for the message.
+
+    Raises:
+        UserError: If the text has another form.
+
+    Example:
+        >>> split_options("concat (table=learned, d_p=8)")
+        ('concat', {'table': 'learned', 'd_p': 8})
+    """
+    name, bracket, rest = text.partition("(")
+    name = name.rstrip()
+    if not bracket:
+        return name, {}
+    source = f"_({rest}"  # Python parses the options as those of a call
+    try:
+        call = ast.parse(source, mode="eval").body
+        if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
+            raise SyntaxError
+        options = {word.arg: _read_value(source, word.value) for word in call.keywords if word.arg}
+        if len(options) < len(call.keywords):  # one is given twice, or is **something
+            raise SyntaxError
+    except UNREADABLE:
+        raise UserError(
+            f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {text!r}."
+        ) from None
+    return name, options
+
+
+def _read_value(source: str, node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except UNREADABLE:  # a word without quotes
+        return ast.get_source_segment(source, node)
+
+
+def normalise(card: EncodingCard, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that differ from their defaults, with whole numbers made floats where floats are meant.
+
+    Equal runs then have equal names and keys.
+
+    Args:
+        card: The encoding's card.
+        options: Keyword options of the constructor.
+
+    Raises:
+        UserError: For an option that the encoding does not have, of the wrong type, or not finite.
+    """
+    normal = {}
+    for option, value in options.items():
+        if option not in card.options:
+            raise unknown_name(f"option of encoding {card.name!r}:", option, card.options or ["(it has none)"])
+        kind, default = card.types[option], card.options[option]
+        if kind is float and type(value) is int:
+            value = float(value) if abs(value) <= sys.float_info.max else math.inf
+        if value == default:
+            continue
+        if type(value) is not kind:
+            raise UserError(f"option {option!r} of encoding {card.name!r} expects {kind.__name__}, got {value!r}.")
+        if isinstance(value, float) and not math.isfinite(value):  # JSON, and so a record, cannot hold it
+            raise UserError(f"option {option!r} of encoding {card.name!r} must be finite, got {value!r}.")
+        normal[option] = value
+    return normal

@@ -1,0 +1,118 @@
+"""Helpers of encodings: checks of options, and tables by cell, by offset and by pair of positions."""
+
+from math import inf
+
+import torch
+from torch import Tensor
+
+
+def check_positive(name: str, **options: float) -> None:
+    """Refuse an option that is not a positive number.
+
+    Args:
+        name: The encoding's name, for the message.
+        options: Values by name.
+
+    Raises:
+        ValueError: If one is zero, negative, infinite or not a number.
+
+    Example:
+        >>> check_positive("rope", theta=-1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: theta of encoding 'rope' must be positive and finite, got -1.0
+    """
+    for option, value in options.items():
+        if not 0 < value < inf:
+            raise ValueError(f"{option} of encoding {name!r} must be positive and finite, got {value}")
+
+
+def check_ratio(name: str, ratio: float) -> None:
+    """Refuse a ratio of root mean squares that is negative or not finite.
+
+    Args:
+        name: The encoding's name, for the message.
+        ratio: Position's root mean square over the content's; with zero there is no position to begin with.
+
+    Raises:
+        ValueError: If it is negative, infinite or not a number.
+
+    Example:
+        >>> check_ratio("add", -1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: ratio of encoding 'add' must be zero or more and finite, got -1.0
+    """
+    if not 0 <= ratio < inf:
+        raise ValueError(f"ratio of encoding {name!r} must be zero or more and finite, got {ratio}")
+
+
+def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
+    """Return the row-major indices of the cells at some positions, for an encoding with a row for each cell.
+
+    Args:
+        positions: (L, P).
+        extent: Size of each axis, in positions.
+        name: The encoding's name, for the message.
+
+    Returns:
+        (L,) integers.
+
+    Raises:
+        ValueError: For a position that is negative, fractional or outside the extent.
+
+    Example:
+        >>> cell_indices(torch.tensor([[2.0, 1.0]]), (3, 5), "learned").tolist()
+        [11]
+    """
+    sizes = torch.tensor(extent, device=positions.device)
+    if (positions < 0).any() or (positions >= sizes).any() or (positions != positions.floor()).any():
+        raise ValueError(
+            f"encoding {name!r} knows the integer positions below {extent}, "
+            f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
+        )
+    rows = torch.zeros(len(positions), dtype=torch.long, device=positions.device)
+    for axis, size in enumerate(extent):
+        rows = rows * size + positions[:, axis].long()
+    return rows
+
+
+def unique_offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the different offsets between tokens, so that an encoding computes something for each only once.
+
+    Args:
+        positions: (L, P).
+
+    Returns:
+        The offsets (U, P), each a key's position minus a query's; and the index of every pair's offset (L, L), query
+        by key.
+
+    Example:
+        >>> different, pairs = unique_offsets(torch.tensor([[0.0], [1.0], [2.0]]))
+        >>> different.flatten().tolist(), pairs[0].tolist()
+        ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
+    """
+    every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
+    rows = None if every.shape[1] == 1 else 0  # numbers are sorted ten times as fast as rows of one number
+    different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
+    different = different.view(-1, every.shape[1])  # (U, P)
+    return different, pairs.view(len(positions), len(positions))  # (L, L)
+
+
+def pair_bias(table: Tensor, rows: Tensor) -> Tensor:
+    """Return a row of a table for every pair of tokens, as a bias.
+
+    Args:
+        table: (R, H).
+        rows: (L, L), query by key.
+
+    Returns:
+        (1, H, L, L).
+
+    Example:
+        >>> pair_bias(torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]]))
+        tensor([[[[1., 2.],
+                  [2., 1.]]]])
+    """
+    # index_select has the fastest backward pass of the ways to look rows up
+    return table.T.index_select(1, rows.flatten()).view(1, table.shape[1], *rows.shape)  # (H, L * L) to (1, H, L, L)

@@ -1,0 +1,233 @@
+"""How runs are made: the executor, and the devices, processes and folders that it may use."""
+
+import math
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypedDict
+
+from pebench.config import Options, RunConfig
+from pebench.encodings import registry
+from pebench.engine.executors import Resources
+from pebench.engine.observer import Observer
+from pebench.errors import UserError, unknown_name
+from pebench.tasks import registry as tasks
+
+LOCAL = ("local", "sequential")
+"""Executors whose runs are made on this machine."""
+
+DEVICES = ("auto", "cpu", "cuda")
+
+OFFLINE = {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+"""Environment variables that forbid the network."""
+
+
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of `pebench.run_suite` that say how runs are made; see there."""
+
+    executor: str
+    executor_options: Mapping[str, str] | None
+    jobs: int | None
+    threads: int | None
+    device: str
+    devices: int
+    data_dir: Path | str | None
+    time_limit: float | None
+    offline: bool
+    retry_failed: bool
+    observer: Observer | None
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How runs are made, checked: `pebench.run_suite` documents each field.
+
+    Raises:
+        UserError: For values that cannot be.
+    """
+
+    out: Path
+    executor: str = "local"
+    executor_options: Mapping[str, str] = field(default_factory=dict)
+    jobs: int | None = None
+    threads: int | None = None
+    device: str = "auto"
+    devices: int = 1
+    data_dir: Path | None = None
+    time_limit: float | None = None
+    offline: bool = False
+    retry_failed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.data_dir is not None and not self.data_dir.is_dir():
+            raise UserError(f"--data-dir expects a folder, but {str(self.data_dir)!r} is none.")
+        if self.out.exists() and not self.out.is_dir():
+            raise UserError(f"--out expects a folder, but {str(self.out)!r} is a file.")
+        if self.device not in DEVICES:
+            raise unknown_name("device", self.device, DEVICES)
+        for name in ("jobs", "threads", "devices", "time_limit"):
+            if (value := getattr(self, name)) is not None and not 1 <= value < math.inf:
+                raise UserError(f"--{name.replace('_', '-')} must be at least 1, and finite, got {value:g}.")
+
+    @property
+    def local(self) -> bool:
+        """True if runs are made on this machine."""
+        return self.executor in LOCAL
+
+    @property
+    def here(self) -> bool:
+        """True if runs are made in this process."""
+        return self.executor == "sequential"
+
+    @property
+    def elsewhere(self) -> bool:
+        """True if runs are left to another scheduler."""
+        return self.executor == "commands"
+
+    def worker_options(self, jobs: int | None) -> Options:
+        """Return the options that every run gets.
+
+        Args:
+            jobs: Number of runs at a time, which share this machine's processors; None where it is not known.
+        """
+        share = max(1, cores() // (jobs * self.devices)) if self.local and jobs else None
+        folders, modules = tasks.needs()  # of encodings, too
+        return Options(
+            out=self.out.resolve(),
+            data_dir=self.data_dir and self.data_dir.resolve(),
+            device=self.device,
+            threads=self.threads or share,
+            time_limit_s=self.time_limit,
+            devices=self.devices,
+            folders=folders,
+            modules=modules,
+        )
+
+    def resources(self, jobs: int | None) -> Resources:
+        """Return what the executor may use for `jobs` runs at a time."""
+        return Resources(jobs or 0, gpu_groups(self) if self.local else [], self.executor_options)
+
+
+def execution(out: Path | str, options: RunOptions) -> Execution:
+    """Return checked options of a run; data is looked for in ``PEBENCH_DATA_DIR`` where no folder is named.
+
+    Args:
+        out: Output folder.
+        options: The keyword arguments of `pebench.run_suite`; an observer among them is left out.
+
+    Raises:
+        UserError: For values that cannot be.
+    """
+    values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
+    data_dir = options.get("data_dir") or os.environ.get("PEBENCH_DATA_DIR")
+    values["data_dir"] = Path(data_dir) if data_dir else None
+    values["executor_options"] = options.get("executor_options") or {}
+    return Execution(Path(out), **values)  # type: ignore[arg-type]
+
+
+@contextmanager
+def environment(how: Execution) -> Iterator[None]:
+    """Forbid the network within the context, if `how` does.
+
+    Raises:
+        UserError: In a process that multiprocessing starts, where a script is read a second time.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UserError(
+            "pebench was called while a run's process read this script again. Put the call below "
+            "if __name__ == '__main__': or use executor='sequential'."
+        )
+    before = {name: os.environ.get(name) for name in OFFLINE}
+    if how.offline:
+        os.environ |= OFFLINE
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def cores() -> int:
+    """Return the number of processors that this process may use, by its affinity and a container's quota."""
+    import joblib
+
+    return int(joblib.cpu_count())
+
+
+def gpu_groups(how: Execution) -> list[str]:
+    """Return the GPUs of each run at a time, as many as a run has devices: ``["0,1", "2,3"]``; none on processors.
+
+    Raises:
+        UserError: If there are fewer than one run needs.
+    """
+    import torch
+
+    each = how.devices
+    usable = torch.cuda.device_count() if how.device in ("auto", "cuda") and torch.cuda.is_available() else 0
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    cards = [str(number) for number in range(usable)] if visible is None else visible.split(",")[:usable]
+    if 0 < len(cards) < each:
+        raise UserError(f"--devices {each} expects as many GPUs, got {len(cards)}. Or run on processors: --device cpu")
+    return [",".join(cards[i : i + each]) for i in range(0, len(cards) - each + 1, each)]
+
+
+def runs_at_a_time(runs: int, how: Execution) -> int:
+    """Return how many of `runs` are made at a time: on this machine, or elsewhere as many as are asked for."""
+    if not how.local:
+        return how.jobs or 1
+    if how.here:
+        return 1
+    return max(1, min(runs, how.jobs or len(gpu_groups(how)) or cores() // how.devices))
+
+
+def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
+    """Refuse encodings and tasks that the processes of runs cannot know.
+
+    Args:
+        kinds: A run of each kind.
+        executor: Name of the executor.
+
+    Raises:
+        UserError: With what to do.
+    """
+    if executor == "sequential":
+        return
+    kinds, imports = list(kinds), (executor == "local", executor != "commands")
+    words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
+    for kind, name, option in (
+        ("encoding", registry.stays_here(words, *imports), "--pe module:Class"),
+        ("task", tasks.stays_here([config.task for config in kinds], *imports), "--task module:my_task"),
+    ):
+        if name:
+            raise UserError(
+                f"{kind} {name!r} was registered by a script, a notebook, a suite's file or a module that runs of "
+                f"--executor {executor} do not import: have it in a module, and ask for it as {option}."
+            )
+
+
+def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:
+    """Refuse devices that are not here, or do not serve the runs.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    for config in kinds:
+        if (size := config.train.batch_size) % how.devices:
+            raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
+    if not how.local:
+        return  # other machines have other devices
+    import torch
+
+    there = torch.cuda.is_available()
+    if how.device == "cuda" and not there:
+        raise UserError("--device cuda: there is none here, or this torch cannot use it. See: --device auto")
+    if how.device == "cpu" or not there:
+        for config in kinds:
+            if config.train.precision == "16-mixed":
+                raise UserError("train.precision=16-mixed needs a GPU; on processors: bf16-mixed.")

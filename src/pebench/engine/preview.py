@@ -1,0 +1,79 @@
+"""The preview of a suite: which runs are left, what each kind costs, and what the rest will take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from pebench.config import RunConfig
+from pebench.engine.execution import RunOptions, check_devices, execution, runs_at_a_time
+from pebench.engine.executors import find_executor
+from pebench.engine.run import make_plan
+from pebench.runs.costs import Cost, check_costs
+from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states
+from pebench.runs.suite import Suite
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A preview of `pebench.run_suite`: its runs, and their cost.
+
+    Args:
+        plan: The suite and its kinds of runs.
+        runs: The runs that are known now: those that select settings, and those that are tested.
+        states: The state of each run: ``done``, ``failed``, ``running`` or ``to do``.
+        waiting: The runs that would be made.
+        later: Number of further runs, with settings that are not selected yet.
+        costs: Parameters and FLOPs of each kind of run, by `RunConfig.kind_key`.
+        forecast: Time and disk that the waiting runs take, going by earlier ones.
+        jobs: Number of runs at a time.
+        kept_failures: Number of failed runs that would not be made again.
+    """
+
+    plan: Plan
+    runs: Sequence[RunConfig]
+    states: Sequence[str]
+    waiting: Sequence[RunConfig]
+    later: int
+    costs: dict[str, Cost]
+    forecast: Forecast
+    jobs: int
+    kept_failures: int
+
+
+def preview_suite(
+    suite: Suite | Plan | str | Path | Sequence[RunConfig], out: Path | str = "runs", **options: Unpack[RunOptions]
+) -> Preview:
+    """Return what `pebench.run_suite` would do with the same arguments; nothing is trained or written.
+
+    Args:
+        suite: A suite, its name or file, its plan, or the configurations of exact runs.
+        out: Output folder of the records.
+        **options: How runs would be made, as in `pebench.run_suite`.
+
+    Raises:
+        UserError: For everything that does not exist or cannot work.
+    """
+    how = execution(out, options)
+    plan = make_plan(suite)
+    find_executor(how.executor)
+    check_devices(plan.kinds, how)
+    costs = check_costs(plan.kinds)
+    selecting = plan.selecting()
+    known = load_records(selecting, how.out)
+    runs = [*selecting, *plan.testing(known)]
+    found = run_states(runs, how.out)
+    left = ("to do", "failed") if how.retry_failed else ("to do",)
+    waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
+    later = plan.undecided(known)
+    return Preview(
+        plan=plan,
+        runs=runs,
+        states=found,
+        waiting=waiting,
+        later=later,
+        costs=costs,
+        forecast=forecast(waiting, how.out),
+        jobs=runs_at_a_time(len(waiting) + later, how),
+        kept_failures=0 if how.retry_failed else found.count("failed"),
+    )

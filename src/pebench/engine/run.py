@@ -1,0 +1,282 @@
+"""The engine: makes the runs of a suite that are left, through an executor, and returns their results."""
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Unpack
+
+from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, Options, RunConfig
+from pebench.encodings import registry
+from pebench.engine.execution import (
+    Execution,
+    RunOptions,
+    check_devices,
+    check_reach,
+    environment,
+    execution,
+    runs_at_a_time,
+)
+from pebench.engine.executors import Executor, Resources, find_executor
+from pebench.engine.executors.server import prepare, warm_up
+from pebench.engine.notebook import default_observer
+from pebench.engine.observer import Observer, Stage
+from pebench.engine.signals import handling
+from pebench.formatting import counted
+from pebench.results.frame import Results
+from pebench.results.provenance import changed_plugins
+from pebench.runs.collector import paused_garbage_collection
+from pebench.runs.costs import check_costs
+from pebench.runs.plan import Plan, load_records, write_plan
+from pebench.runs.records import FAILURE, Record, find_record, write_record
+from pebench.runs.suite import Encoding, Suite, load_suite
+from pebench.tasks import find_task
+from pebench.tasks.registry import clash as task_clash
+from pebench.tasks.registry import normal_name
+
+UNDECLARED = "command line"
+"""Name of a suite that no file declares."""
+
+STAGES = ("selecting", "testing")
+
+
+class FixedPlan(Plan):
+    """Exactly the runs of some configurations, whatever their seeds; nothing is selected."""
+
+    @staticmethod
+    def of(configs: Sequence[RunConfig], reference: str = REFERENCE_ENCODING) -> "FixedPlan":
+        """Return the plan of some configurations, whose results are compared to the row called `reference`."""
+        tasks = list(dict.fromkeys(config.task for config in configs))
+        return FixedPlan(Suite(UNDECLARED, "", tasks, reference=reference), configs)
+
+    def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
+        """Return the runs, each once."""
+        return list({config.key: config for config in self.kinds}.values())
+
+
+def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
+    """Return the plan of a suite.
+
+    Args:
+        suite: A suite, its name or file, its plan, or the configurations of exact runs.
+
+    Raises:
+        UserError: For everything that does not exist or cannot work, in one message.
+    """
+    if isinstance(suite, Plan):
+        return suite
+    if isinstance(suite, str | Path):
+        suite = load_suite(str(suite))
+    return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
+
+
+def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
+    tasks: str | Sequence[str],
+    encodings: Sequence[Encoding] = CORE_ENCODINGS,
+    seeds: int | Sequence[int] = 3,
+    *,
+    tier: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    select: Mapping[str, Sequence[Any]] | None = None,
+    selection_seeds: int = 1,
+    regime: str = "width",
+    reference: str = REFERENCE_ENCODING,
+    out: Path | str = "runs",
+    **options: Unpack[RunOptions],
+) -> Results:
+    """Train each encoding on each task with each seed, and return the results, as ``pebench run`` does.
+
+    Runs that are finished under `out` are read, not made again.
+
+    Args:
+        tasks: A task's name, or several; see `pebench list tasks`.
+        encodings: Encodings, ``"rope"`` or ``"concat(d_p=16)"``, or pairs of a name and options.
+        seeds: Seeds 0 to this minus one, or the seeds themselves.
+        tier: Budget: ``smoke``, ``quick``, ``core`` or ``full``; None takes each task's default.
+        settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
+        vary: Settings that each value of makes a table of its own: ``{"model.num_layers": [1, 2, 4]}``.
+        select: Settings to choose by validation, per task and encoding, with the values to try.
+        selection_seeds: Seeds that each value is tried with.
+        regime: The quantity that is equal between rows: ``width``, ``parameters`` or ``FLOPs``.
+        reference: Label of the row that the others are compared to.
+        out: Output folder of the records.
+        **options: How runs are made, as in `run_suite`.
+
+    Raises:
+        UserError: For everything that does not exist or cannot work, before any run starts.
+    """
+    suite = Suite(
+        UNDECLARED,
+        "",
+        tasks=[normal_name(name) for name in ([tasks] if isinstance(tasks, str) else tasks)],
+        encodings=encodings,
+        seeds=seeds,
+        tier=tier,
+        settings=settings or {},
+        vary=vary or {},
+        select=select or {},
+        selection_seeds=selection_seeds,
+        regime=regime,
+        reference=reference,
+    )
+    return run_suite(suite, out, **options)
+
+
+def run_suite(
+    suite: Suite | Plan | str | Path | Sequence[RunConfig], out: Path | str = "runs", **options: Unpack[RunOptions]
+) -> Results:
+    """Make the runs of a suite that are left, and return the results of all.
+
+    Settings are selected first, if the suite selects any, then every row is tested. A run that fails leaves a record
+    and the others go on. After an interruption the same call goes on where it was stopped.
+
+    Args:
+        suite: A suite, its name or file, its plan, or the configurations of exact runs.
+        out: Output folder of the records.
+        **options: How runs are made:
+
+            * ``executor``: ``local`` (a process for each run, the default), ``sequential`` (in this process),
+              ``ray``, ``slurm`` or ``commands`` (which prints a command line for each run and makes none).
+            * ``executor_options``: Settings of a cluster's executor.
+            * ``jobs``: Runs at a time; one per core or GPU by default.
+            * ``threads``: CPU threads of a run; cores / jobs by default.
+            * ``device``: ``auto``, ``cpu`` or ``cuda``.
+            * ``devices``: Devices of one run, joined by DDP.
+            * ``data_dir``: Local data instead of downloads; ``PEBENCH_DATA_DIR`` by default.
+            * ``time_limit``: Seconds after which a run is ended and counts as failed.
+            * ``offline``: Never use the network.
+            * ``retry_failed``: Make runs again that failed before.
+            * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C or SIGTERM, once runs have saved where they are.
+        UserError: For everything that does not exist or cannot work, before any run starts.
+    """
+    how, observer = execution(out, options), options.get("observer") or default_observer()
+    records: dict[str, Record] = {}
+    untested: list[RunConfig] = []
+    with environment(how):
+        with observer.loading():
+            plan = make_plan(suite)
+        for title in STAGES:
+            if title == "selecting":
+                runs = plan.selecting()
+            else:
+                runs = plan.testing(records)
+                untested = _untested(plan, records, how, observer)
+            if not runs:
+                continue
+            known = load_records(runs, how.out)
+            stage = _stage(title, runs, known, plan, how)
+            observer.planned(stage)
+            for message in _warnings(runs, known):
+                observer.note(message)
+            if stage.todo:
+                failed = [known[config.key] for config in stage.todo if config.key in known]
+                with _prepared(stage, failed, how, observer) as (execute, worker_options, resources):
+                    # called here and not one function deeper, so that a traceback from a loss stays short
+                    execute(stage.todo, worker_options, resources, observer)
+                known |= load_records(stage.todo, how.out)
+            records |= known
+        missing = [config for config in runs if config.key not in records]  # of the last stage, which tests
+    return Results(list(records.values()), plan.suite, missing=missing, untested=untested)
+
+
+def _stage(title: str, runs: Sequence[RunConfig], known: Mapping[str, Record], plan: Plan, how: Execution) -> Stage:
+    """Return a stage: which of its runs are left, and how many failures are kept."""
+    todo = []
+    for config in runs:
+        record = known.get(config.key)
+        if record is None or (how.retry_failed and not record.ok):
+            todo.append(config)
+    failed = 0 if how.retry_failed else sum(not record.ok for record in known.values())
+    if title == "selecting":
+        title = f"selecting {', '.join(plan.suite.select)}"
+    return Stage(runs, todo, failed, title if plan.suite.select else "", tuple(plan.suite.vary))
+
+
+def _untested(plan: Plan, records: Mapping[str, Record], how: Execution, observer: Observer) -> list[RunConfig]:
+    """Return the rows for which no setting could be chosen, and note them; none where others make the runs."""
+    left_out = [kind for kind in plan.kinds if not plan.chosen(kind, records)]
+    if not left_out:
+        return []
+    if how.elsewhere:
+        observer.note(f"once these are done, the same command prints those that test {counted(len(left_out), 'row')}")
+        return []
+    names = ", ".join(f"{kind.task} {kind.label}" for kind in left_out)
+    observer.note(
+        f"not tested, as not every value of {', '.join(plan.suite.select)} could be tried (--retry-failed), or "
+        f"training diverged with each: {names}"
+    )
+    return left_out
+
+
+def _warnings(runs: Sequence[RunConfig], known: Mapping[str, Record]) -> list[str]:
+    """Return warnings about the encodings and tasks of runs: names used twice, plug-ins that have changed."""
+    clashes = [registry.clash(encoding) for encoding in dict.fromkeys(config.encoding for config in runs)]
+    clashes += [task_clash(task) for task in dict.fromkeys(config.task for config in runs)]
+    return [*filter(None, clashes), *changed_plugins(known.values())]
+
+
+@contextmanager
+def _prepared(
+    stage: Stage, failed: Sequence[Record], how: Execution, observer: Observer
+) -> Iterator[tuple[Executor, Options, Resources]]:
+    """Check everything that can be checked, prepare the data, and keep order while an executor makes the runs.
+
+    Args:
+        stage: The stage whose runs are to be made.
+        failed: Records of those to be made that have failed before.
+        how: How runs are made.
+        observer: Follows them.
+
+    Yields:
+        The executor, and what it takes.
+
+    Raises:
+        UserError: If a run cannot work, before any of them starts.
+    """
+    execute = find_executor(how.executor)
+    for config in {(config.task, config.data): config for config in stage.todo}.values():
+        find_task(config.task).check_available(config.data, how.data_dir)
+    with observer.loading(), paused_garbage_collection():  # this loads torch
+        if not how.here and not how.elsewhere:
+            warm_up()
+        kinds = list({config.kind_key: config for config in stage.todo}.values())
+        check_costs(kinds)
+        check_reach(kinds, how.executor)
+        check_devices(kinds, how)
+        if how.here:  # now, while Ctrl-C has nothing to save
+            import pebench.training.runner  # noqa: F401
+    jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
+    options, resources = how.worker_options(jobs), how.resources(jobs)
+    with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
+        write_plan(stage.runs, how.out)
+        observer.started()
+        try:
+            if not how.elsewhere:
+                prepare(stage.todo, options, observer, how.here)
+            with _retried(failed, how.out):
+                yield execute, options, resources
+        finally:
+            observer.ended()
+
+
+@contextmanager
+def _retried(failed: Sequence[Record], out: Path) -> Iterator[None]:
+    """Remove failures so that their runs are tried again, once, whoever else works on this folder.
+
+    Args:
+        failed: The records of the failures; those of runs that come to no end are written again.
+        out: Output folder.
+    """
+    for record in failed:
+        (out / record.config.directory / FAILURE).unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:  # the executor refuses or is interrupted: a run without another record has failed as before
+        for record in failed:
+            if not find_record(record.config, out):
+                write_record(record, out)
+        raise

@@ -1,0 +1,90 @@
+"""The fixed sentences of a page. Code stands between backticks, as `pebench.results.prose.prose` reads them."""
+
+LEGEND = (
+    "What each encoding is, and each option that a row sets. D, or `d_model`, is the model's width, K the width of a "
+    "head, N the number of layers, P that of axes (one on text, two on images), x the content and p what tells its "
+    "position."
+)
+DIFFERENCES = (
+    "Differences to `{reference}` at equal seeds. `a ± b`: the mean over seeds, and half its 95 % confidence interval. "
+    "Better, worse: a paired t-test, corrected for all comparisons of a task, tells them apart.{equivalent} No word: "
+    "these seeds cannot tell, which does not mean equal. Intervals are not corrected, so that one may leave out zero "
+    "without a word."
+)
+EQUIVALENT = " Equivalent: another such test finds the difference to be smaller than {margins}."
+CHANGES = (
+    "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower, "
+    "wider or turned (its sign is another) where a paired t-test of the change says so, Holm-corrected over the "
+    "changes that are declared."
+)
+CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
+PAIRS = (
+    "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
+    "paired t-tests at 5 %, corrected over all pairs of rows, run or not: over more than the verdicts above, so that "
+    "one of those may be missing here. What was not declared to be compared, this suggests; another study would have "
+    "to show it. Their p-values are in the JSON."
+)
+EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
+OTHER_SIZES = " at other lengths or resolutions than the trained one"
+CONTROLS = {
+    "sliding": "windows of the trained length that overlap by half, which have more context too",
+    "shuffled": "the tokens of each text, or the patches of each image, in random order: what a bag of them tells",
+}
+"""Controls of length or resolution extrapolation, each with what the test split is made to be."""
+
+SHARES = (
+    "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
+    "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
+    "middle in common, texts their beginning and length, and a causal model can tell positions by itself, so compare "
+    "with `none`."
+)
+OLDER = "the records are older than this measurement."
+TIED = "Equal scores, of which that of the lowest value counts"
+CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"
+BEST = {"min": "lowest", "max": "highest"}
+"""Words for the direction in which a metric is best."""
+
+GATES = (
+    "What must hold if the code is right, and what published results lead one to expect, checked over these records. "
+    "What does not hold is looked into before anything is claimed: it is a bug, or a finding."
+)
+OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
+"""Words for the outcome of a gate."""
+
+SINCE = "Since it was declared:"
+DECISION = (
+    "An encoding differs from `{reference}` on a task where the paired t-test says so at 5 % after Holm's "
+    "correction over the table. It is equivalent where two one-sided tests say so likewise, with {pairs} pairs or "
+    "more and the margin below."
+)
+TOO_NARROW = (
+    "With {seeds} of a task these intervals are too narrow: the middle 95 % of resamples of "
+    "a mean hold 75 % of the time with three seeds, and 89 % with eight."
+)
+
+# Items of lists, one behind each dash, with line breaks where Markdown has them.
+NOTES = """\
+- `a ± b`: mean over seeds, and half the width of its 95 % Student-t interval. One seed has no interval.
+- Δ to `{reference}`: mean of the differences at equal seeds, with the same kind of interval. For an accuracy
+  it is in points, the hundredths of 1.
+- Verdict: paired t-test at 5 %, two-sided; p: Holm-adjusted over the comparisons of the table, those included that its
+  suite declares and that have not run. Intervals are not adjusted, so that one may leave out zero where the verdict is
+  "not separable". That does not mean equal; it means that these seeds cannot tell. "Equivalent within" a margin is said
+  where two one-sided paired t-tests, Holm-adjusted likewise, place the difference within the margin that the suite
+  declares; never with fewer than {pairs} pairs. A difference can be both: real, and too small to matter.
+- n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
+- The weights tested are those that validation chose. A run reads the test split once, when its training is over, and
+  selects nothing on it. What people changed when tested runs were known is told with what was declared.
+- FLOPs: to train on one sample alone once, of texts on one of the median length, forward and backward; what a batch
+  shares, such as a projected table, counts in full. Throughput: mean over runs. Memory: the largest of the runs. Both
+  vary with what else a machine and a process did: they compare encodings only where runs had it to themselves.
+"""
+NOTES_ACROSS = """\
+- Across tasks, a run's score is 0 for the worst finished run of its task and 1 for the best, among the encodings
+  compared. Interquartile mean: of the scores of all tasks and seeds without the lowest and the highest quarter. Average
+  rank: of the mean scores, over tasks. P(better): the chance that a run scores above one of `{reference}`,
+  averaged over tasks. Intervals: the middle 95 % of resamples of the seeds of each task; they hold for these tasks.
+  Between its worst and its best a task counts like any other, though nothing may be told apart on it; and one with more
+  seeds counts for more in the interquartile mean.
+- † A failed run counts as score 0, like the worst one. The last column leaves them out, and so flatters what fails.
+"""

@@ -1,0 +1,69 @@
+"""The finding of a page: its verdicts counted, and the rows that differ named, in one sentence."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pebench.formatting import counted
+from pebench.results.missing import absence_counts
+from pebench.results.verdicts import BETTER_OR_WORSE, Outcome
+
+if TYPE_CHECKING:
+    from pebench.results.page import Page
+
+MOST_NAMED = 8
+"""Encodings named in a list; further ones are counted."""
+
+COUNTED = {
+    Outcome.BETTER: "better", Outcome.WORSE: "worse", Outcome.NOT_SEPARABLE: "not separable",
+    Outcome.NOT_TESTED: "not tested",
+}  # fmt: skip
+"""Outcomes in the order and the words in which a finding counts them."""
+
+Rows = Mapping[str, Sequence[str]]
+"""Name of a table to labels of its rows."""
+
+
+def finding(page: "Page") -> str:
+    """Return the verdicts of a page's tables in one sentence."""
+    found: dict[Outcome, dict[str, list[str]]] = {}
+    equivalent: dict[str, list[str]] = {}
+    for table in page.tables:
+        name, tests = page.coverage.table_name(table), page.equivalences(table)
+        for row in table.rows:
+            if row.verdict is None:
+                continue
+            found.setdefault(row.verdict.outcome, {}).setdefault(name, []).append(row.label)
+            if row.label in tests and tests[row.label].holds:
+                equivalent.setdefault(name, []).append(row.label)
+    total = sum(map(_count, found.values()))
+    if not total:
+        return f"Nothing is compared: no other encoding shares a finished seed with {page.reference}."
+    parts = []
+    for outcome, words in COUNTED.items():
+        if outcome in found:
+            parts.append(_counted(words, found[outcome], outcome in BETTER_OR_WORSE))
+    if equivalent:
+        parts.append(_counted("of all equivalent within the margin", equivalent, True))
+    parts += absence_counts(page.absent)
+    return f"Of {counted(total, 'comparison')} with {page.reference}: {'; '.join(parts)}."
+
+
+def _count(rows: Rows) -> int:
+    return sum(map(len, rows.values()))
+
+
+def _counted(words: str, rows: Rows, named: bool) -> str:
+    """Return a count such as ``2 better (lm-wikitext2: concat, rope)``."""
+    names = "; ".join(f"{table}: {shortened(labels)}" for table, labels in rows.items())
+    return f"{_count(rows)} {words} ({names})" if named else f"{_count(rows)} {words}"
+
+
+def shortened(names: Sequence[str]) -> str:
+    """Return names in a row, with the number of those that are left out.
+
+    Example:
+        >>> shortened(["a", "b"]), shortened([*"abcdefghij"])
+        ('a, b', 'a, b, c, d, e, f, g, h and 2 more')
+    """
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

@@ -1,0 +1,130 @@
+"""Collections of records: read from folders and ``.jsonl`` files, and written to such a file."""
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson  # json would take half the time of a report of very many runs
+
+from pebench.atomic import replacing
+from pebench.config import RunConfig
+from pebench.errors import UserError
+from pebench.runs.collector import paused_garbage_collection
+from pebench.runs.records.folders import record_files, record_texts
+from pebench.runs.records.merging import merge
+from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, checked
+
+
+def holds_records(source: Path) -> bool:
+    """Return whether `read_records` would find any files of records; reads none."""
+    return source.exists() and bool(record_files(source))
+
+
+def read_records(source: Path) -> list[Record]:
+    """Return every record in a folder of runs or in a file of one JSON record per line, in a fixed order.
+
+    Args:
+        source: An output folder, or a ``.jsonl`` file, or a folder that holds such files.
+
+    Raises:
+        UserError: If there is no such folder, nothing in it, or a file that is no record.
+    """
+    if not source.exists():
+        raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
+    found: list[Record] = []
+    read = _Reader()
+    with paused_garbage_collection():
+        for path in record_files(source):
+            number = 0
+            try:
+                for line, text in record_texts(path):
+                    number = line
+                    found.append(read(text))
+            except DAMAGE as error:
+                raise _unreadable(source, path, number, error) from error
+    if not found:
+        make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
+        raise UserError(f"no records {'in' if source.is_file() else 'under'} {str(source)!r}.{make}")
+    return merge([found[::-1]])[0]  # the later of two records of a run counts, and `merge` keeps the first
+
+
+def _unreadable(source: Path, path: str, line: int, error: Exception) -> UserError:
+    """Return the error for a file that holds something else than records.
+
+    Args:
+        source: Folder or file that is read.
+        path: File in it that cannot be read.
+        line: Number of the line in a ``.jsonl`` file; 0 in other files.
+        error: Exception that reading it raised.
+    """
+    if path == str(source) and source.suffix != ".jsonl" and source.name not in (FILE_NAME, FAILURE):
+        beside = source.with_suffix(".jsonl")
+        hint = f" {beside}, beside it, may." if beside.exists() else ""
+        return UserError(f"expected a folder of runs or a .jsonl file; {path} holds no records.{hint}")
+    return UserError(
+        f"{path}{f', line {line},' if line else ''} is not a record that this pebench can read "
+        f"({type(error).__name__}: {error}). If a newer one made it, update; else "
+        f"{'get the file again, or leave out that line' if line else 'delete it and run again'}."
+    )
+
+
+class _Reader:
+    """Reader of records that share equal parts: a hundred thousand runs have few environments and settings."""
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes, Any] = {}
+
+    def __call__(self, text: bytes) -> Record:
+        values = orjson.loads(text)
+        config = values.pop("config")
+        seed = config.pop("seed", 0)
+        kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
+        values.pop("key", None)
+        facts = {name: values[name] for name in ("dataset", "environment", "parameters") if name in values}
+        values |= self._shared(facts, lambda same: same)
+        return checked(Record(config=kind.with_seed(seed), **values))
+
+    def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:
+        """Return what `make` made of the first values with the same JSON, in which 1 and 1.0 differ."""
+        text = orjson.dumps(values)
+        if text not in self._seen:
+            self._seen[text] = make(values)
+        return self._seen[text]
+
+
+def write_jsonl(records: list[Record], path: Path) -> None:
+    """Write records to one file, a line each, as results are published.
+
+    Raises:
+        UserError: If its folder does not exist, it is one, or its name does not end in ``.jsonl``.
+        ValueError: If a number is infinite or no number, which JSON cannot hold.
+    """
+    if path.is_dir():
+        raise UserError(f"expected a file to write records to, but {str(path)!r} is a folder.")
+    if not path.parent.is_dir():
+        raise UserError(f"expected a folder to write {path.name} to, but {str(path.parent)!r} is none.")
+    if path.suffix != ".jsonl":
+        raise UserError(f"expected a file that ends in .jsonl, by which records are found again, got {str(path)!r}.")
+    kinds: dict[str, dict[str, Any]] = {}  # very many seeds have the same configuration otherwise
+    with replacing(path) as file, paused_garbage_collection():
+        for record in records:
+            _check_finite(record)
+            kind = record.config.kind_key
+            if kind not in kinds:
+                kinds[kind] = record.config.to_dict()
+            values = record.to_dict({**kinds[kind], "seed": record.config.seed})
+            file.write(orjson.dumps(values, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE))
+
+
+def _check_finite(record: Record) -> None:
+    """Refuse numbers that JSON cannot hold: orjson would write null.
+
+    Raises:
+        ValueError: If a number is infinite or no number.
+    """
+    single = filter(None, (record.throughput, record.peak_memory_gib, record.duration_s))
+    numbers = itertools.chain(single, record.metrics.values(), *(point.values() for point in record.curve))
+    if not math.isfinite(sum(numbers)):  # one sum to look at: it is finite only if all of them are
+        raise ValueError(f"a number in the record of {record.config.directory} is not JSON compliant")

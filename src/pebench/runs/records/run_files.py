@@ -1,0 +1,75 @@
+"""The files of one run in its folder: its record, and its configuration."""
+
+import contextlib
+import json
+from pathlib import Path
+
+from pebench.atomic import replacing
+from pebench.config import RunConfig
+from pebench.errors import UserError
+from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record
+from pebench.tasks import reconfigure
+
+
+def write_record(record: Record, out: Path) -> Path:
+    """Write a record so that it is there completely or not at all, even if the machine stops.
+
+    Args:
+        record: Record to write.
+        out: Output folder; the record goes to its configuration's directory under it.
+
+    Returns:
+        The file written.
+    """
+    folder = out / record.config.directory
+    path = folder / (FILE_NAME if record.ok else FAILURE)
+    text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
+    with replacing(path, durable=True) as file:
+        file.write(f"{text}\n".encode())
+    if record.ok:
+        (folder / FAILURE).unlink(missing_ok=True)
+    return path
+
+
+def write_config(config: RunConfig, out: Path) -> Path:
+    """Write a run's configuration to its folder, for ``pebench run --config``, and return the file."""
+    path = out / config.directory / "config.json"
+    with replacing(path) as file:
+        file.write(f"{json.dumps(config.to_dict(), indent=1, sort_keys=True)}\n".encode())
+    return path
+
+
+def read_config(path: Path) -> RunConfig:
+    """Return the configuration in a file that `write_config` wrote, or in a record.
+
+    Args:
+        path: The file, or a finished run's folder.
+
+    Raises:
+        UserError: If there is none, or it cannot work.
+    """
+    path = path / FILE_NAME if path.is_dir() else path
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        return reconfigure(values.get("config", values))
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}: {error.strerror or error}. Expected a record.json, or the folder of one finished run."
+        ) from error
+    except DAMAGE as error:
+        raise UserError(f"{path} holds no configuration of a run ({type(error).__name__}: {error})") from error
+
+
+def find_record(config: RunConfig, out: Path) -> Record | None:
+    """Return the record of a run under an output folder; None if it has none that can be read."""
+    return read_record(out / config.directory)
+
+
+def read_record(folder: Path) -> Record | None:
+    """Return the record in a run's folder; None if it has none that can be read."""
+    for name in (FILE_NAME, FAILURE):
+        with contextlib.suppress(OSError, *DAMAGE):
+            return Record.from_dict(json.loads((folder / name).read_text(encoding="utf-8")))
+    return None

@@ -1,0 +1,60 @@
+"""Suite files: Python files that define ``SUITE``, pebench's own and those of users."""
+
+import functools
+import runpy
+import traceback
+from dataclasses import replace
+from pathlib import Path
+
+from pebench.encodings.plugins import add_paths
+from pebench.errors import UserError, unknown_name
+from pebench.runs.suite.declaration import Suite
+
+
+@functools.cache
+def suite_files() -> dict[str, Path]:
+    """Return the files of the suites that come with pebench, by the suites' names."""
+    return {path.stem: path for path in sorted(shipped("benchmarks").glob("suites/*/*.py"), key=lambda path: path.stem)}
+
+
+def shipped(name: str) -> Path:
+    """Return a file or folder of the repository's top level that comes with pebench, in a wheel or a checkout."""
+    package = Path(__file__).parents[2]  # src/pebench: this file lies in runs/suite
+    return package / name if (package / name).exists() else package.parents[1] / name
+
+
+def load_suite(name_or_file: str) -> Suite:
+    """Return a suite by its name, or from a file of the user's own, which may import modules beside it.
+
+    Raises:
+        UserError: If there is none, or the file does not define one.
+    """
+    path = suite_files().get(name_or_file) or Path(name_or_file)
+    if not path.is_file():
+        if path.suffix == ".py":
+            raise UserError(f"expected a suite file, but {name_or_file!r} does not exist.")
+        raise unknown_name("suite", name_or_file, suite_files())
+    if name_or_file not in suite_files():
+        add_paths([str(path.resolve().parent)])
+    suite = _run(path)
+    if not isinstance(suite, Suite):
+        got = f"SUITE is {type(suite).__name__}" if suite is not None else "it defines none"
+        raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), but {got}.")
+    return suite if name_or_file in suite_files() else replace(suite, file=name_or_file)
+
+
+def _run(path: Path) -> object:
+    """Run a suite file and return its ``SUITE``; None if it defines none.
+
+    Raises:
+        UserError: If the file fails, with the line.
+    """
+    try:
+        return runpy.run_path(str(path)).get("SUITE")
+    except UserError as error:
+        raise UserError(f"suite file {path}: {error}") from error
+    except (Exception, SystemExit) as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
+        where = f"{path}, line {lines[-1]}," if lines else path
+        raise UserError(f"suite file {where} cannot be read: {type(error).__name__}: {error}") from error

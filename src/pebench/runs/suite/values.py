@@ -1,0 +1,83 @@
+"""The values of a suite's fields: their types, lists to choose from, and values that are given by task."""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from types import UnionType
+from typing import Any, get_args, get_origin
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a value is a list or another sequence, but not text."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return each combination of the values of some settings, as a mapping.
+
+    Example:
+        >>> combinations({"b": [1, 2], "a": ["x"]})
+        [{'a': 'x', 'b': 1}, {'a': 'x', 'b': 2}]
+    """
+    names = sorted(grid)  # so that the order of the settings changes nothing
+    lists = [grid[name] for name in names]
+    return [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
+
+
+def only_for(tasks: Sequence[str], value: Any) -> Any:
+    """Return a value that may be given by task, without the tasks that are not among these."""
+    if not isinstance(value, Mapping):
+        return value
+    return {task: value[task] for task in tasks if task in value}
+
+
+def settings_for(task: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of one task: those for all tasks, and its own of those that are given by task.
+
+    Example:
+        >>> settings_for("lm", {"train.clip": 2.0, "train.max_steps": {"lm": 7}, "train.warmup": {"vit": 0.2}})
+        {'train.clip': 2.0, 'train.max_steps': 7}
+    """
+    found = {}
+    for name, value in settings.items():
+        if not isinstance(value, Mapping):
+            found[name] = value
+        elif task in value:
+            found[name] = value[task]
+    return found
+
+
+def type_text(kind: Any) -> str:
+    """Return a type's name as the author of a suite thinks of it.
+
+    Example:
+        >>> type_text(int | Sequence[int]), type_text(str)
+        ('int | list[int]', 'str')
+    """
+    short = re.sub(r"<class '(\w+)'>|[\w.]+\.", r"\1", str(kind))
+    return short.replace("Sequence", "list").replace("Mapping", "dict")  # a text is no list here, and a tuple is one
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Return whether a value has a type, which is one that the fields of a suite are annotated with.
+
+    Example:
+        >>> fits([1, 2], int | Sequence[int]), fits("12", Sequence[int]), fits(True, int), fits(1, float)
+        (True, False, False, True)
+    """
+    whole, parts = get_origin(kind) or kind, get_args(kind)
+    if whole is Any:
+        return True
+    if whole is UnionType:
+        return any(fits(value, part) for part in parts)
+    if whole is Mapping:
+        return isinstance(value, Mapping) and all(
+            fits(name, parts[0]) and fits(item, parts[1]) for name, item in value.items()
+        )
+    if whole is tuple:
+        return isinstance(value, tuple | list) and len(value) == len(parts) and all(map(fits, value, parts))
+    if whole is Sequence:
+        return is_list(value) and all(fits(item, parts[0]) for item in value)
+    if isinstance(value, bool):  # Python counts it among the integers
+        return whole is bool
+    return isinstance(value, float | int if whole is float else whole)

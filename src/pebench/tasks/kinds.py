@@ -1,0 +1,67 @@
+"""Kinds of tasks: which model a task trains, and by which metric it is judged. No torch here."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskKind:
+    """The nature of a task, declared once for all tasks alike: its model, its metric and how people read that.
+
+    Args:
+        name: Name in the field's words: ``text classification``.
+        module: The LightningModule, a subclass of `pebench.models.base.SequenceModule`: its dotted path
+            (``my_module:MyModel``) or the class itself.
+        metric: The headline metric, without its split: the module logs ``val/<metric>`` and ``test/<metric>``.
+        higher_is_better: The direction of the headline metric.
+        unit: The examples that throughput counts, in the plural: ``texts``.
+        causal: Whether a token sees only the tokens before it.
+        percent: Whether the metric is a share of 1, which people read in percent, and its differences in points.
+
+    Example:
+        A kind that pebench has no module for is declared with a module of one's own:
+
+        >>> tagging = TaskKind(
+        ...     name="tagging", module="my_models:Tagger", metric="f1", higher_is_better=True, unit="texts",
+        ...     causal=False, percent=True,
+        ... )
+        >>> regression = TaskKind(
+        ...     name="regression", module="my_models:Regressor", metric="squared_error", higher_is_better=False,
+        ...     unit="texts", causal=False,
+        ... )
+        >>> (tagging.scale, tagging.digits), (regression.scale, regression.digits)
+        ((100, 2), (1, 4))
+    """
+
+    name: str
+    module: str | type
+    metric: str
+    higher_is_better: bool
+    unit: str
+    causal: bool
+    percent: bool = False
+
+    @property
+    def scale(self) -> int:
+        """The factor by which the headline metric is multiplied where people read it."""
+        return 100 if self.percent else 1
+
+    @property
+    def digits(self) -> int:
+        """The digits behind the point of the headline metric where people read it."""
+        return 2 if self.percent else 4
+
+
+TEXT_CLASSIFICATION = TaskKind(
+    name="text classification", module="pebench.models.text_classifier:TextClassifier",
+    metric="accuracy", higher_is_better=True, unit="texts", causal=False, percent=True,
+)  # fmt: skip
+
+IMAGE_CLASSIFICATION = TaskKind(
+    name="image classification", module="pebench.models.vit:ViT",
+    metric="accuracy", higher_is_better=True, unit="images", causal=False, percent=True,
+)  # fmt: skip
+
+LANGUAGE_MODELLING = TaskKind(
+    name="language modelling", module="pebench.models.language_model:LanguageModel",
+    metric="bits_per_byte", higher_is_better=False, unit="windows", causal=True,
+)  # fmt: skip

@@ -1,0 +1,288 @@
+"""Names of tasks: ours, registered ones, those of installed packages, and tasks in modules. No torch here.
+
+A name may bring options where it means a function of keyword options that returns a `Task`:
+``my_module:my_task(length=32)``. Options with their default values are left out of the name that records hold.
+"""
+
+import contextlib
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar, overload
+
+from pebench.encodings import plugins
+from pebench.encodings import registry as encodings
+from pebench.encodings.options import split_options
+from pebench.encodings.origins import digest, source_of
+from pebench.encodings.plugins import Plugin
+from pebench.errors import UserError, unknown_name
+from pebench.tasks import language, text, vision
+from pebench.tasks.base import Task
+
+Maker = Callable[..., Task]
+"""A function of keyword options that returns a task, or a subclass of `Task` with such a constructor."""
+
+M = TypeVar("M", bound=Maker)
+
+TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
+"""Pebench's own tasks, by name."""
+
+OPTION_TYPES = (bool, int, float, str)
+"""Types that an option of a task may have."""
+
+_registered: dict[str, Task | Maker] = {}
+_modules: dict[str, str] = {}  # the module that registered each of them
+_loaded: dict[Plugin, Task | Maker] = {}
+_origins: dict[str, dict[str, str]] = {}  # by the name without options
+_found: dict[str, Task] = {}  # tasks that are not ours, by the name that was asked for
+
+
+@overload
+def register_task(task: Task) -> Task: ...
+@overload
+def register_task(task: str) -> Callable[[M], M]: ...
+def register_task(task: Task | str) -> Any:
+    """Make a task known by its name in this process: a `Task`, or what returns one.
+
+    Processes of runs find the task by importing the module that registers it, or the script that asked for them.
+
+    Args:
+        task: The task; or a name, which makes this a decorator of a function of keyword options that returns one.
+
+    Raises:
+        UserError: If the name cannot be one, or is that of another task.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> @register_task("tiny-order")
+        ... def tiny_order(*, steps: int = 100) -> Task:
+        ...     order = TASKS["text-order"]
+        ...     quick = order.budgets["quick"]
+        ...     return replace(order, budgets={"quick": replace(quick, train=replace(quick.train, max_steps=steps))})
+        >>> find_task("tiny-order(steps=7)").name
+        'tiny-order(steps=7)'
+    """
+    if isinstance(task, Task):
+        _register(task.name, task, sys._getframe(1).f_globals["__name__"])  # an instance does not know its module
+        return task
+
+    def decorate(maker: M) -> M:
+        _register(task, maker, maker.__module__)
+        return maker
+
+    return decorate
+
+
+def _register(name: str, task: Task | Maker, module: str) -> None:
+    known = _modules.get(name, module)
+    place = None if known == module else f"of {known}"  # of the same module it is defined anew, as in a notebook
+    plugins.check_name(name, getattr(task, "__name__", "this one"), TASKS, place, plugins.TASKS)
+    _registered[name], _modules[name] = task, module
+    _origins.pop(name, None)
+    _found.clear()
+
+
+def find_task(name: str) -> Task:
+    """Return the task called `name`; its own name is then `name`, without options that have their defaults.
+
+    Args:
+        name: Name of a task, or its place, with options if it has any: ``my_module:my_task(length=32)``.
+
+    Raises:
+        UserError: If there is none, with the nearest name, or it cannot be had.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    if name not in _found:
+        _found[name] = _make(*split_options(name, "a task as in vit-digits or my_module:my_task(length=32)"))
+    return _found[name]
+
+
+def normal_name(name: str) -> str:
+    """Return the name of a task as records hold it, without options that have their defaults.
+
+    A name without options, known or not, is returned as it is.
+
+    Raises:
+        UserError: If there is no such task, or it does not have these options.
+    """
+    return find_task(name).name if "(" in name else name
+
+
+def is_task(name: str) -> bool:
+    """Whether `name` means a task; the module of a place is imported to see."""
+    with contextlib.suppress(UserError):
+        base = name.partition("(")[0].rstrip()
+        return base in TASKS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
+    return False
+
+
+def _at_place(name: str) -> bool:
+    plugin = plugins.at_place(name, plugins.TASKS)
+    return plugin is not None and _is_task_or_maker(plugins.load_object(plugin, _is_task_or_maker))
+
+
+def plugin_tasks() -> tuple[dict[str, Task], list[str]]:
+    """Return tasks that are registered here or offered by installed packages, and what is wrong with others."""
+    offered, wrong = plugins.offered(plugins.TASKS)
+    found, problems = dict[str, Task](), list(wrong.values())
+    for name in sorted({*_registered, *offered}):
+        try:
+            found[name] = find_task(name)
+            if text := clash(name):
+                raise UserError(text)
+        except UserError as error:
+            problems.append(str(error))
+    return {name: task for name, task in found.items() if name not in TASKS}, problems
+
+
+def clash(name: str) -> str:
+    """Return a warning that an installed package offers a task by the name of one of ours; empty if none does."""
+    return plugins.clash(name, TASKS, plugins.TASKS)
+
+
+def _plugin(name: str) -> Plugin | None:
+    return plugins.by_name(name, TASKS, _modules.get(name), plugins.TASKS)
+
+
+def _make(name: str, options: Mapping[str, Any]) -> Task:
+    """Return the task of a name and its options.
+
+    Args:
+        name: Name or place, without options.
+        options: Options as they were given.
+
+    Raises:
+        UserError: If it cannot be had.
+    """
+    found = TASKS.get(name) or _load(name)
+    if isinstance(found, Task):
+        if options:
+            raise UserError(f"task {name!r} has no options, got {', '.join(options)}.")
+        return replace(found, name=name)
+    chosen = _normal_options(name, found, options)
+    full = f"{name}({', '.join(f'{option}={value!r}' for option, value in sorted(chosen.items()))})" if chosen else name
+    try:
+        task = found(**chosen)
+    except (Exception, SystemExit) as error:
+        reason = str(error) if isinstance(error, ValueError | UserError) else f"{type(error).__name__}: {error}"
+        raise UserError(f"task {full!r}: {reason}") from error
+    if not isinstance(task, Task):
+        raise UserError(f"task {full!r} returned {task!r}, expected a pebench.Task.")
+    return replace(task, name=full)
+
+
+def _load(name: str) -> Task | Maker:
+    """Return what a name means that is not one of ours: a task, or what makes one.
+
+    Raises:
+        UserError: If there is none, or importing it fails.
+    """
+    if plugin := _plugin(name):
+        if plugin not in _loaded:
+            facts = plugins.origin(plugin)  # before the import: the source may change later
+            found = plugins.load_object(plugin, _is_task_or_maker)
+            if not _is_task_or_maker(found):
+                raise UserError(f"{plugin} is {found!r}, expected a pebench.Task, or a function that returns one.")
+            plugins.note_folder(plugin)
+            _loaded[plugin], _origins[name] = found, facts
+        return _loaded[plugin]
+    if name in _registered:
+        if name not in _origins:
+            _origins[name] = {"place": _modules[name], "sha256": digest(source_of(_modules[name]))}
+        return _registered[name]
+    if hint := plugins.hint_of_file(name, plugins.TASKS):
+        raise UserError(f"unknown task {name!r}.{hint}")
+    raise unknown_name("task", name, [*TASKS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"])
+
+
+def _is_task_or_maker(found: Any) -> bool:
+    return isinstance(found, Task) or inspect.isfunction(found) or (isinstance(found, type) and issubclass(found, Task))
+
+
+def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in one form, so that the same run has the same name: those that differ from their defaults.
+
+    Args:
+        name: Name or place of the task.
+        maker: What makes it.
+        options: Options as they were given.
+
+    Raises:
+        UserError: For an option that it does not have, or of another type than its default.
+    """
+    defaults, normal = _defaults(name, maker), dict[str, Any]()
+    for option, value in options.items():
+        if option not in defaults:
+            raise unknown_name(f"option of task {name!r}:", option, defaults or ["(it has none)"])
+        default = defaults[option]
+        if type(default) is float and type(value) is int:
+            value = float(value)
+        if type(value) is not type(default):
+            raise UserError(f"option {option!r} of task {name!r} expects {type(default).__name__}, got {value!r}.")
+        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
+            raise UserError(f"option {option!r} of task {name!r} must be finite, got {value!r}.")
+        if value != default:
+            normal[option] = value
+    return normal
+
+
+def _defaults(name: str, maker: Maker) -> dict[str, Any]:
+    """Return the keyword options of a function that makes a task, with their defaults.
+
+    Raises:
+        UserError: For one without a default of a type that a command line can give.
+    """
+    defaults = {}
+    for option in inspect.signature(maker).parameters.values():
+        if option.kind is not option.KEYWORD_ONLY or type(option.default) not in OPTION_TYPES:
+            raise UserError(
+                f"option {option.name!r} of task {name!r} must be keyword-only, with a bool, int, float or str as its "
+                "default."
+            )
+        defaults[option.name] = option.default
+    return defaults
+
+
+def task_origin(name: str) -> dict[str, str]:
+    """Return what a record holds of the source of a task that is not ours; nothing for one of ours.
+
+    Args:
+        name: The task's name, as records have it.
+    """
+    summary = find_task(name).summary
+    facts = _origins.get(name.partition("(")[0])
+    return {**facts, "summary": summary} if facts else {}
+
+
+def source_now(name: str) -> str | None:
+    """Return the SHA-256 of the source of a task that is not ours, as it is now; None if it is not here."""
+    base = name.partition("(")[0]
+    try:
+        plugin = _plugin(base)
+    except UserError:
+        return None
+    module = plugin.module if plugin else _modules.get(base)
+    source = source_of(module) if module else None
+    return digest(source) if source else None
+
+
+def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the folders and modules by which another process knows the encodings and tasks that this one does."""
+    folders, modules = encodings.needs()
+    more_folders, more_modules = plugins.needs(_modules.values())
+    return tuple(sorted({*folders, *more_folders})), tuple(sorted({*modules, *more_modules}))
+
+
+def stays_here(names: Iterable[str], script: bool, modules: bool = True) -> str:
+    """Return the task that other processes will not know, as they do not import what registered it; empty if none.
+
+    Args:
+        names: Names of tasks.
+        script: Whether those processes import the script again that started this one, as multiprocessing's do.
+        modules: Whether they import the modules that this one has.
+    """
+    bases = (name.partition("(")[0] for name in names)
+    return plugins.stays_here(_modules, bases, script, modules)
