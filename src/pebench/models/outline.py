@@ -45,13 +45,12 @@ class Outline(nn.Module):
 
     def __init__(self, ends: Ends, encoding: PositionalEncoding, d_ff: int | None) -> None:
         super().__init__()
-        width = encoding.content_width
+        self.trunk, width = Transformer(encoding, d_ff), encoding.content_width
         self.input: nn.Module
         if ends.channels:
             self.input = PatchEmbedding(ends.patch_size, ends.channels, width)
         else:
             self.input = TokenEmbedding(ends.vocab_size, width)
-        self.trunk = Transformer(encoding, d_ff)
         self.head = Linear(self.trunk.d_model, ends.outputs)
 
 

@@ -20,7 +20,7 @@ class SelfAttention(nn.Module):
     Args:
         d_model: Width D.
         num_heads: Heads H; must divide D.
-        causal: Whether a token attends to itself and the past alone.
+        causal: True if a token attends to itself and the past alone.
         gain: Scale of the output projection at initialisation.
         layer: Index of the block, passed on to the encoding.
 
@@ -58,7 +58,7 @@ class Block(nn.Module):
         num_heads: Heads H.
         d_ff: Width of the feed-forward layer.
         dropout: Probability of dropping a channel of a branch's output.
-        causal: Whether attention is causal.
+        causal: True if a token attends to itself and the past alone.
         gain: Scale at initialisation of the two projections that write to the residual stream.
         layer: Index of the block.
     """

@@ -42,7 +42,7 @@ class Probe:
 
     Args:
         flops: Floating-point operations of forward and backward on one example.
-        learned_bias: Whether a bias of the attention logits needs a gradient.
+        learned_bias: True if a bias of the attention logits needs a gradient.
     """
 
     flops: int
