@@ -159,6 +159,7 @@ def test_a_record_names_the_kernel_that_its_encoding_took(
     assert record.environment["attention"] == kernel
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not a leaf Tensor.*")  # torch._dynamo looks, and suppresses it otherwise
 def test_a_compiled_run_learns_the_same_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
