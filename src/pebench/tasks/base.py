@@ -80,7 +80,7 @@ class Task:
 
     @property
     def percent(self) -> bool:
-        """Whether the headline metric is a share of 1, which people read in percent, and its differences in points."""
+        """True if the headline metric is a share of 1, which people read in percent, and its differences in points."""
         return self.kind.percent
 
     @property
@@ -100,12 +100,12 @@ class Task:
 
     @property
     def causal(self) -> bool:
-        """Whether a token sees only the tokens before it."""
+        """True if a token sees only the tokens before it."""
         return self.kind.causal
 
     @property
     def embedded(self) -> bool:
-        """Whether its data needs no download."""
+        """True if its data needs no download."""
         return self.source is None
 
     def model_class(self) -> Any:
