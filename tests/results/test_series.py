@@ -130,6 +130,7 @@ def test_ends_of_a_series_that_were_not_run_alike_are_told() -> None:
         assert "The two ends differ in device, and so in rounding" in write(page(moved, DEPTHS))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pictures")
 def test_tables_along_a_setting_are_not_shown_side_by_side_again() -> None:
     suite = replace(DEPTHS, tasks=TASKS)
