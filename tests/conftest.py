@@ -1,9 +1,11 @@
-"""What all tests share: a cache folder of their own, and the processes that a test started."""
+"""Fixtures of all tests: a cache folder of their own, the processes that a test started, and an end of the time."""
 
 import os
+import random
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:.*LeafSpec.*:FutureWarning")  # lightning 2.6 beside torch 2.15
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Take modules in another order on every day that the time for tests is limited, so that others are left out."""
+    if until := os.environ.get("PEBENCH_TESTS_UNTIL"):
+        modules = sorted({item.path for item in items})
+        random.Random(until).shuffle(modules)  # the same in every worker
+        items.sort(key=lambda item: modules.index(item.path))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip the rest once PEBENCH_TESTS_UNTIL (seconds since 1970) is over: CI's slow group has what time is left."""
+    if time.time() > float(os.environ.get("PEBENCH_TESTS_UNTIL", "inf")):
+        pytest.skip("no time is left")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
@@ -30,7 +46,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _threads() -> Iterator[None]:
-    """A run in a test's own process may ask for more threads; the tests behind it would keep them, and be slow."""
+    """Restore the number of threads, which a run in the test's own process may raise: later tests would be slow."""
     yield
     torch, usual = sys.modules.get("torch"), int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
     if torch and torch.get_num_threads() != usual:
@@ -39,7 +55,7 @@ def _threads() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def descendants() -> Callable[[int], set[int]]:
-    """A function that finds the living processes below one, from what Linux tells."""
+    """Return a function that finds the living descendants of a process, from /proc."""
     if not Path("/proc/self/stat").exists():
         pytest.skip("needs /proc")
 
@@ -58,7 +74,7 @@ def descendants() -> Callable[[int], set[int]]:
 
 
 def parent_of(pid: int) -> int | None:
-    """The process that `pid` is a child of; None if `pid` is gone, or dead and not yet waited for."""
+    """Return the parent of a process, or None if it is gone, or dead and not yet waited for."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
     except (FileNotFoundError, ProcessLookupError):
@@ -68,13 +84,13 @@ def parent_of(pid: int) -> int | None:
 
 @pytest.fixture(scope="session")
 def alive() -> Callable[[set[int]], set[int]]:
-    """A function that says which of some processes are still there."""
+    """Return a function that finds which of some processes are still there."""
     return lambda pids: {pid for pid in pids if parent_of(pid) is not None}
 
 
 @pytest.fixture(scope="module")
 def driver() -> Iterator[Any]:
-    """Chromium without a window."""
+    """Start Chromium without a window."""
     program, service = shutil.which("chromium"), shutil.which("chromedriver")
     if not (program and service):
         pytest.skip("needs chromium and chromedriver (Debian: chromium-driver)")

@@ -57,6 +57,7 @@ def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path:
     assert "Traceback" not in output + errors
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
     tmp_path: Path, descendants: Callable[[int], set[int]]
 ) -> None:
@@ -71,11 +72,11 @@ def test_an_interrupt_while_the_server_of_runs_starts_causes_no_traceback(
         os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors.count("Traceback")) == (130, 0), errors
-    assert (
-        int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
-    )  # an exception while Python itself starts is nobody's to catch
+    # an exception while Python itself starts is nobody's to catch
+    assert int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
 
 
+@pytest.mark.slow
 def test_an_interrupted_command_goes_on_where_it_was_stopped(
     tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_record_is_reproduced(here: Workplace) -> None:
     assert (again.config, again.metrics) == (first.config, first.metrics)
 
 
+@pytest.mark.slow
 def test_printed_commands_find_the_module_from_anywhere(
     here: Workplace, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -134,6 +135,7 @@ def test_the_example_is_listed(beside: Callable[..., str]) -> None:
     assert re.search(r"Plug-ins\n  binary +input .*\n.*\n.*from pebench-binary 0.1.0", beside("list", "encodings"))
 
 
+@pytest.mark.slow
 def test_the_example_runs_by_name_and_by_place(beside: Callable[..., str], tmp_path: Path) -> None:
     names = ("--pe", "add", "--pe", "binary", "--pe", "pebench_binary:BinaryEncoding")
     beside(*SMOKE, *names, "--set", "encoding.bits=3", "--out", "runs")
@@ -146,6 +148,7 @@ def test_the_example_runs_by_name_and_by_place(beside: Callable[..., str], tmp_p
     assert json.loads(beside("report", "runs", "--format", "json"))
 
 
+@pytest.mark.slow
 def test_the_tests_of_the_example_pass(beside: Callable[..., str]) -> None:
     folder = Path(__file__).parents[2] / "examples" / "plugin"
     script = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"

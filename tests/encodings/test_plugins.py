@@ -45,6 +45,7 @@ def test_a_package_offers_encodings_and_what_is_wrong_is_told(here: Workplace) -
         encoding_card("row")
 
 
+@pytest.mark.slow
 def test_a_broken_package_does_not_break_the_listing_nor_a_run(here: Workplace) -> None:
     module = here.module(ROWS)
     here.package("pebench-mine", {"rows": f"{module}:Rows", "gone": "not_there_at_all:X", "rope": f"{module}:Rows"})
@@ -167,6 +168,7 @@ def test_what_is_not_of_the_type_that_it_was_given_is_refused() -> None:
         encoding.query_key(heads, heads, x, None, 0)
 
 
+@pytest.mark.slow
 def test_the_rest_of_a_suite_goes_on(here: Workplace) -> None:
     text = ROWS + "".join(
         f"\nclass {name}(Rows):\n    {hook}\n"

@@ -79,6 +79,7 @@ if __name__ == "__main__":
 )
 
 
+@pytest.mark.slow
 def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Workplace) -> None:
     (here.folder / "script.py").write_text(SCRIPT)
     command = [sys.executable, "script.py", *SMOKE, "--pe", "mine", "--pe", "add", "--out", "runs"]
@@ -88,6 +89,7 @@ def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Wor
     assert record.environment["plugins"]["mine"]["sha256"] == plugins.digest(here.folder / "script.py")
 
 
+@pytest.mark.slow
 def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
     here: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

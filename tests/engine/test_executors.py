@@ -237,6 +237,7 @@ def test_a_failed_record_holds_the_last_lines_of_the_log(tmp_path: Path) -> None
     assert find_record(HEALTHY[0], tmp_path) == record
 
 
+@pytest.mark.slow
 @linux
 def test_nothing_survives_a_parent_that_is_killed(
     tmp_path: Path, descendants: Callable[[int], set[int]], alive: Callable[[set[int]], set[int]]
@@ -307,6 +308,7 @@ def share(plan: list[RunConfig], out: Path, start: Any, done: Any) -> None:
     done.put(executed)
 
 
+@pytest.mark.slow
 def test_several_that_do_the_same_plan_share_it(tmp_path: Path) -> None:
     plan = [smoke(task, name) for task in ("vit-digits", "lm-grammar") for name in ("add", "none", "rope")]
     context = multiprocessing.get_context("spawn")
@@ -434,6 +436,7 @@ def test_each_slot_has_its_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert set(seen) == {"5", "7"}
 
 
+@pytest.mark.slow
 @linux
 def test_metrics_do_not_depend_on_the_hash_seed(mixed: Outcome, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pebench", "run", "--config", str(write_config(HEALTHY[1], tmp_path))]
@@ -442,6 +445,7 @@ def test_metrics_do_not_depend_on_the_hash_seed(mixed: Outcome, tmp_path: Path) 
     assert find_record(HEALTHY[1], tmp_path).metrics == mixed.record(HEALTHY[1]).metrics
 
 
+@pytest.mark.slow
 def test_the_sequential_executor_starts_no_other_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -454,6 +458,7 @@ def test_the_sequential_executor_starts_no_other_process(
     )  # found before any run, as everywhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["_save", "on_validation_batch_end", "on_test_batch_end"])
 def test_a_run_that_is_asked_to_end_at_any_moment_goes_on_later(
     moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

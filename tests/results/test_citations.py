@@ -16,9 +16,9 @@ from pebench.encodings.registry import encoding_cards, load_encoding, parts_of
 from pebench.results.citations import OWN, bibliography, bibtex, fields_of, keys_of, link, sources
 from pebench.results.tables import build_tables
 from pebench.results.writers.markdown import cite, inline
-from pebench.runs.records import read_records
 from pebench.runs.suite import suite_files
 from pebench.tasks import TASKS
+from tests.results.published import published
 
 ROOT = Path(__file__).parents[2]
 VENUE = {"inproceedings": "booktitle", "article": "journal", "techreport": "institution"}
@@ -153,7 +153,7 @@ def test_an_encoding_of_ones_own_that_names_nothing_is_told_how(tmp_path, monkey
 
 
 def test_a_table_names_its_keys_and_a_command_that_prints_just_these():
-    for table in build_tables(read_records(ROOT / "results" / "untuned.jsonl")):
+    for table in build_tables(published()):
         works, command = re.fullmatch(r"Cite: (.*); as BibTeX: `pebench cite (.*)`\.", cite(sources([table]))).groups()
         keys = sources([table]).keys
         assert keys_in(bibtex(command.split())) == list(keys)
@@ -168,7 +168,7 @@ def test_a_work_is_named_as_a_text_would_and_linked_where_it_is_to_be_had():
 
 
 def test_a_table_does_not_depend_on_packages_of_others():
-    records = read_records(ROOT / "results" / "untuned.jsonl")
+    records = published()
     strange = [
         replace(r, config=replace(r.config, encoding="nobody:Has")) for r in records if r.config.encoding == "rope"
     ]

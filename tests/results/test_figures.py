@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +18,8 @@ from pebench.results.across import Interval, Standing, Summary
 from pebench.results.figures import cost, curves, differences, ranks, style
 from pebench.results.page import Page
 from pebench.results.tables import Table, build_tables
-from pebench.runs.records import Record, read_records
-
-CORE = Page.of(read_records(Path(__file__).parents[2] / "results" / "untuned.jsonl"))
+from pebench.runs.records import Record
+from tests.results.published import published_page
 
 MARKED = sorted(
     (name for name, card in encoding_cards().items() if card.declared["mark"] is not None),
@@ -155,7 +155,7 @@ def test_differences_are_those_of_the_table_best_first() -> None:
 
 
 def test_a_lower_metric_that_is_better_points_the_other_way() -> None:
-    (axes,) = drawn(differences.draw(CORE.tables[0])).axes
+    (axes,) = drawn(differences.draw(published_page().tables[0])).axes
     assert axes.get_yticklabels()[0].get_text() == "rope"
     assert axes.get_xlabel() == "Δ bits per byte to add   (← better)"
 
@@ -184,7 +184,7 @@ def test_the_time_of_a_step_is_drawn_only_where_it_compares() -> None:
             same = len(set(devices)) == len(set(threads)) == 1
             (table,) = build_tables(records)
             for shared in (False, True):
-                panels = drawn(cost.draw(replace(table, shared_machine=shared))).axes
+                panels = cost.draw(replace(table, shared_machine=shared)).axes
                 assert [axes.get_xlabel() for axes in panels][2:] == ["s/step"] * (same and not shared)
 
 
@@ -212,8 +212,9 @@ def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
 LONG = Page((table(**{name: [0.5, 0.6] for name in MARKED[:30]} | {"alibi": [None], "concat_16": [0.3, 0.9]}),))
 
 
-@pytest.mark.parametrize("page", [CORE, LONG], ids=["core", "many"])
-def test_pictures_can_be_read_in_a_column(page: Page) -> None:
+@pytest.mark.parametrize("make", [published_page, lambda: LONG], ids=["core", "many"])
+def test_pictures_can_be_read_in_a_column(make: Callable[[], Page]) -> None:
+    page = make()
     with style.styled():
         for picture in figures.pictures(page):
             figure = drawn(picture.figure)
@@ -229,9 +230,6 @@ def test_pictures_can_be_read_in_a_column(page: Page) -> None:
             assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.01, picture.name
 
 
-ONE = Page(CORE.tables[:1])
-
-
 @pytest.mark.parametrize("lines", [True, False])
 def test_long_labels_stay_within_the_picture(lines: bool) -> None:
     labels = ["embed-scale (of=concat)", "embed-scale (of=add-qk)", "add (preserve_variance=True)", "add"]
@@ -245,14 +243,14 @@ def test_long_labels_stay_within_the_picture(lines: bool) -> None:
 
 
 def test_the_same_records_give_the_same_svg_and_nothing_of_the_day() -> None:
-    first, second = (list(figures.pictures(Page(CORE.tables[:1]))) for _ in range(2))
+    first, second = (list(figures.pictures(Page(published_page().tables[:1]))) for _ in range(2))
     assert [style.to_png(picture.figure)[:4] for picture in first] == [b"\x89PNG"] * 3  # leaves no trace in the next
     assert [picture.svg for picture in first] == [picture.svg for picture in second]
     assert not re.search(r"<!--|<metadata|<text|<image|dc:date", first[0].svg)
 
 
 def test_a_picture_needs_nothing_from_elsewhere() -> None:
-    for picture in figures.pictures(ONE):
+    for picture in figures.pictures(Page(published_page().tables[:1])):
         assert set(re.findall(r'https?://[^"]+', style.to_svg(picture.figure))) <= {
             "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
         }  # fmt: skip
@@ -279,5 +277,5 @@ def test_files_are_named_by_task_tier_and_kind(tmp_path: Path) -> None:
 def test_what_is_too_long_or_too_much_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "MOST_TABLES", 2)
     monkeypatch.setattr(figures, "MOST_ROWS", 4)
-    assert figures.drawn([CORE.tables[0], *[table(add=[0.5])] * 2]) == [False, True, False]
-    assert not list(figures.pictures(CORE))
+    assert figures.drawn([published_page().tables[0], *[table(add=[0.5])] * 2]) == [False, True, False]
+    assert not list(figures.pictures(published_page()))

@@ -71,12 +71,8 @@ def test_published_records_are_read_and_shown() -> None:
 
 
 def test_a_page_is_written_in_the_format_of_its_suffix(results: Results, tmp_path: Path) -> None:
-    for suffix, start in (
-        (".html", "<!doctype html>"),
-        (".md", "# Results"),
-        (".csv", "protocol,task,"),
-        (".tex", "%"),
-    ):
+    starts = {".html": "<!doctype html>", ".md": "# Results", ".csv": "protocol,task,", ".tex": "%"}
+    for suffix, start in starts.items():
         path = results.report(tmp_path / f"page{suffix}")
         assert path.read_text(encoding="utf-8").lower().startswith(start.lower()), suffix
     assert len(json.loads(results.report(str(tmp_path / "page.json")).read_text())["tables"]) == 2

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -27,11 +26,10 @@ from pebench.results.stats import Estimate
 from pebench.results.writers.html import html
 from pebench.results.writers.html.content import markup
 from pebench.results.writers.markdown import markdown
-from pebench.runs.records import Record, read_records
-from pebench.runs.suite import load_suite
+from pebench.runs.records import Record
+from tests.results.published import RESULTS, published, published_page
 
-RESULTS = Path(__file__).parents[2] / "results"
-CORE = read_records(RESULTS / "untuned.jsonl")
+CORE = published()
 ATTACK = "</td></script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
 
@@ -74,21 +72,17 @@ def read(text: str) -> Reader:
 
 @pytest.fixture(scope="module")
 def core() -> str:
-    return html(Page.of(CORE, load_suite("untuned")))
-
-
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "MOST_ROWS", 0)
+    return html(published_page(of_suite=True))
 
 
 def test_it_says_what_the_markdown_page_says(core: str) -> None:
-    page = markdown(Page.of(CORE, load_suite("untuned")))
+    page = markdown(published_page(of_suite=True))
     rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:2] == "| "]
     rows = [row for row in rows if row[0] != "Encoding"]
     assert len(rows) == 5 * (1 + 4 + 1) + 4 + 4 * 4  # the reference has no difference
-    assert [row for row in rows if row not in read(core).lines] == []
-    text = re.sub(r"\s+", " ", " ".join(read(core).texts))
+    found = read(core)
+    assert [row for row in rows if row not in found.lines] == []
+    text = re.sub(r"\s+", " ", " ".join(found.texts))
     for sentence in re.findall(r"\*\*(?:Question|Finding|Expected)\.\*\* (.*)", page):
         assert sentence in text
 
@@ -121,7 +115,7 @@ def test_what_records_say_is_escaped_everywhere() -> None:
     config = values["config"] | {"encoding": ATTACK, "encoding_args": {ATTACK: ATTACK}}
     dataset = {"fingerprint": ATTACK, "sizes": {}}
     odd = [values | failed | {"config": config}, values | {"config": config | {"seed": 1}, "dataset": dataset}]
-    plain, attacked = (read(html(Page.of(records))) for records in (CORE, [*CORE, *map(Record.from_dict, odd)]))
+    plain, attacked = (read(html(page)) for page in (published_page(), Page.of([*CORE, *map(Record.from_dict, odd)])))
     assert attacked.tags.count("script") == plain.tags.count("script") == 1
     assert "img" not in attacked.tags
     assert any(ATTACK in text for text in attacked.texts)
@@ -134,7 +128,7 @@ def test_names_of_records_in_our_sentences_are_escaped_too() -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_the_order_of_records_does_not_change_a_byte() -> None:
     shuffled = random.Random(0).sample(CORE, len(CORE))
-    assert html(Page.of(shuffled)) == html(Page.of(CORE))
+    assert html(Page.of(shuffled)) == html(published_page())
 
 
 def test_pictures_are_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +202,8 @@ from pebench.results.prose import prose
 from pebench.runs.records import read_records
 from pebench.results.stats import Estimate
 from pebench.results.writers.html import html
-html(Page.of(read_records(Path({str(RESULTS / "untuned.jsonl")!r}))))
+records = read_records(Path({str(RESULTS / "untuned.jsonl")!r}))
+html(Page.of([record for record in records if record.config.task in ("vit-cifar10", "text-imdb")]))
 sys.exit(", ".join({{"torch", "lightning", "pandas"}} & set(sys.modules)) or 0)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -14,18 +14,18 @@ from pebench.results.writers.html import html
 from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
-from pebench.runs.records import read_records
+from tests.results.published import published, published_page
 
 CORE = Path(__file__).parents[2] / "results" / "untuned.jsonl"
 
 
 @pytest.fixture(scope="module")
 def page() -> Page:
-    return Page.of(read_records(CORE), reference="rope")
+    return Page.of(published(), reference="rope")
 
 
 def test_differences_to_another_reference_are_those_of_their_values(page: Page) -> None:
-    usual = Page.of(read_records(CORE))
+    usual = published_page()
     for ours, theirs in zip(page.tables, usual.tables, strict=True):
         added = theirs.row("rope").difference
         assert ours.row("add").difference.mean == pytest.approx(-added.mean)
@@ -34,6 +34,7 @@ def test_differences_to_another_reference_are_those_of_their_values(page: Page) 
         assert [row.estimate for row in ours.rows] == [row.estimate for row in theirs.rows]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_every_format_names_the_reference(page: Page) -> None:
     text = markdown(page)
     assert "Δ to rope" in text
@@ -47,12 +48,12 @@ def test_every_format_names_the_reference(page: Page) -> None:
     found = json.loads(to_json(page))
     assert {table["reference"] for table in found["tables"]} == {"rope"}
     assert {summary["reference"] for summary in found["across"]} == {"rope"}
-    assert [gate.rule for gate in gates(page)] == [gate.rule for gate in gates(Page.of(read_records(CORE)))]
+    assert [gate.rule for gate in gates(page)] == [gate.rule for gate in gates(published_page())]
 
 
 def test_a_suite_names_its_reference() -> None:
     suite = Suite("mine", "?", ["vit-cifar10"], tier="core", reference="concat")
-    assert Page.of(read_records(CORE), suite).reference == "concat"
+    assert Page.of(published(), suite).reference == "concat"
     matched = Suite("mine", "?", ["vit-digits"], ["add", "learned"], reference="learned", regime="parameters")
     assert [kind.model.d_ff is None for kind in matched.kinds()] == [False, True]
 

@@ -56,6 +56,7 @@ def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("last.ckpt")]
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     config = RUNS[0]
     alone = train(config, options(tmp_path / "one", 1))
@@ -76,6 +77,7 @@ def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     assert (halves.metrics, halves.curve) == (whole.metrics, whole.curve)
 
 
+@pytest.mark.slow
 def test_a_trainer_of_ones_own_deals_data_out_once(tmp_path: Path) -> None:
     """Lightning deals out what has not been dealt out; twice would leave some examples to nobody."""
     data = datamodule_of(RUNS[0])
@@ -114,6 +116,7 @@ def run_soon_lost(options: Options) -> None:
     run_on_devices(RUNS[0], options, quiet, lambda: False)
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_one_of_its_processes_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "lost.py").write_text("import os\nif os.environ['LOCAL_RANK'] == '1':\n    os._exit(3)\n")
     how = replace(options(tmp_path / "out", 2), folders=(str(tmp_path),), modules=("lost",))

@@ -182,6 +182,7 @@ def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
     assert grids.extrapolation(table)["at 2x"].texts == ["37.50 ± 158.83 (n=2)"]  # 12.706 times 12.5
 
 
+@pytest.mark.slow
 def test_without_an_encoding_a_classifier_does_not_see_that_its_input_is_shuffled(tmp_path):
     for task in ("text-order", "vit-digits"):
         metrics = train(smoke(task, "none", max_steps=40), Options(tmp_path, device="cpu", threads=1)).metrics

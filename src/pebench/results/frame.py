@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Width of a table as text, in characters."""
 
-SECTIONS = ("model", "data", "train")
-"""Parts of a configuration that hold settings."""
-
 
 @dataclass(frozen=True, eq=False)
 class Results:
@@ -111,11 +108,12 @@ class Results:
 
         path = Path(path)
         writers = {ENDINGS.get(name, f".{name}"): write for name, write in FORMATS.items()}
+        if path.suffix not in (*writers, ".jsonl"):
+            raise UserError(f"expected a file that ends in {', '.join([*writers, '.jsonl'])}, got {str(path)!r}.")
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
             write_jsonl(list(self.records), path)
             return path
-        if path.suffix not in writers:
-            raise UserError(f"expected a file that ends in {', '.join([*writers, '.jsonl'])}, got {str(path)!r}.")
         self._check_tested()
         path.write_text(writers[path.suffix](self.page), encoding="utf-8")
         return path
@@ -175,11 +173,8 @@ def load_results(source: Path | str, suite: Suite | None = None) -> Results:
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:
-    """Return every setting of a configuration by its dotted name."""
-    values: dict[str, Any] = {"tier": config.tier, "regime": config.regime, "stage": config.stage}
-    for section in SECTIONS:
-        values |= {f"{section}.{name}": value for name, value in vars(getattr(config, section)).items()}
-    return values
+    """Return what may differ between runs of an encoding and seed: tier, regime, stage, and settings by dotted name."""
+    return {"tier": config.tier, "regime": config.regime, "stage": config.stage, **config.settings()}
 
 
 def _varied(settings: Sequence[Mapping[str, Any]]) -> list[str]:

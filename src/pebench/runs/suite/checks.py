@@ -3,16 +3,13 @@
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed, override
 from pebench.errors import UserError, unknown_name
-from pebench.runs.suite.encodings import option_names
-from pebench.runs.suite.values import combinations, is_list
+from pebench.runs.suite.encodings import Encoding, option_names
+from pebench.runs.suite.values import combinations, is_list, utc
 from pebench.tasks import find_task
-
-if TYPE_CHECKING:
-    from pebench.runs.suite.declaration import Suite
 
 
 @contextlib.contextmanager
@@ -24,103 +21,109 @@ def collected(mistakes: list[str]) -> Iterator[None]:
         mistakes.append(str(error))
 
 
-def mistakes_of_suite(suite: "Suite") -> Iterator[str]:
-    """Yield the mistakes that can be found before any run is configured."""
-    yield from _date(suite)
-    yield from _settings(suite)
-    yield from _variation(suite)
-    yield from _seeds(suite)
-    yield from _selection(suite)
-    yield from _margins(suite)
-
-
-def mistakes_of_kinds(suite: "Suite", kinds: Sequence[RunConfig]) -> Iterator[str]:
-    """Yield the mistakes that are found by the configured runs, one of each task and encoding."""
-    if kinds:
-        yield from _rows_compared(suite, {kind.label for kind in kinds})
-    for kind in kinds:
-        yield from _values_to_select_from(suite, kind)
-
-
-def _date(suite: "Suite") -> Iterator[str]:
-    """Yield a mistake if `declared` is no date."""
+def check_date(declared: str) -> Iterator[str]:
+    """Yield a mistake if the time of the declaration is none."""
     try:
-        _ = suite.declared_at
+        utc(declared)
     except ValueError:
-        yield f"declared must be a date and time, UTC, such as '2026-11-21 21:53', got {suite.declared!r}."
+        yield f"declared must be a date and time, UTC, such as '2026-11-21 21:53', got {declared!r}."
 
 
-def _settings(suite: "Suite") -> Iterator[str]:
+def check_tasks(purpose: str, value: Any, tasks: Sequence[str]) -> Iterator[str]:
+    """Yield a mistake if a value is given by task, and one of its tasks is not in the suite."""
+    if isinstance(value, Mapping) and (strangers := sorted(value.keys() - {*tasks})):
+        yield str(unknown_name(f"task to {purpose} on", strangers[0], tasks))
+
+
+def check_settings(settings: Mapping[str, Any], tasks: Sequence[str], encodings: Iterable[Encoding]) -> Iterator[str]:
     """Yield settings for tasks and options of encodings that are not in the suite."""
-    known = {f"encoding.{option}" for encoding in suite.encodings for option in option_names(encoding)}
-    for setting, value in suite.settings.items():
-        yield from _unknown_task(suite, f"set {setting}", value)
+    known = {f"encoding.{option}" for encoding in encodings for option in option_names(encoding)}
+    for setting, value in settings.items():
+        yield from check_tasks(f"set {setting}", value, tasks)
         if setting.startswith("encoding.") and setting not in known:
             valid = known or {"(none: these encodings have no options)"}
             yield str(unknown_name("encoding option", setting, valid))
 
 
-def _unknown_task(suite: "Suite", purpose: str, value: Any) -> Iterator[str]:
-    """Yield a mistake if a value is given by task, and one of its tasks is not in the suite."""
-    if isinstance(value, Mapping) and (strangers := sorted(value.keys() - {*suite.tasks})):
-        yield str(unknown_name(f"task to {purpose} on", strangers[0], suite.tasks))
-
-
-def _variation(suite: "Suite") -> Iterator[str]:
+def check_variation(
+    vary: Mapping[str, Any], settings: Iterable[str], select: Iterable[str], regime: str
+) -> Iterator[str]:
     """Yield settings that cannot vary between tables."""
-    for name, values in suite.vary.items():
+    taken = {*settings, *select}
+    for name, values in vary.items():
         if name.startswith("encoding."):
             yield f"{name} cannot vary; give each value a row of its own: --pe 'NAME(option=value)'."
-        elif name in suite.settings or name in suite.select:
+        elif name in taken:
             yield f"{name} cannot vary and be set or selected too."
-        elif name == "model.d_ff" and suite.regime != "width":
-            yield f"model.d_ff cannot vary: it matches {suite.regime}."
+        elif name == "model.d_ff" and regime != "width":
+            yield f"model.d_ff cannot vary: it matches {regime}."
         if not is_list(values) or not values:
             yield f"the values that {name} varies over must be a list, got {values!r}."
 
 
-def _seeds(suite: "Suite") -> Iterator[str]:
-    """Yield an unknown regime, and seeds that are missing, out of range or both selecting and tested."""
-    if suite.regime not in REGIMES:
-        yield str(unknown_name("regime", suite.regime, REGIMES))
-    yield from _unknown_task(suite, "select with more seeds", suite.selection_seeds)
-    tested = suite.tested_seeds
-    if not tested:
-        yield f"seeds must be at least 1, or a list of some, got {suite.seeds}."
+def check_regime(regime: str) -> Iterator[str]:
+    """Yield a mistake if there is no such regime."""
+    if regime not in REGIMES:
+        yield str(unknown_name("regime", regime, REGIMES))
+
+
+def check_tested_seeds(seeds: Sequence[int], given: Any) -> Iterator[str]:
+    """Yield a mistake if there are no seeds to test, or one is out of range.
+
+    Args:
+        seeds: The seeds that are tested.
+        given: The suite's field, for the message.
+    """
+    if not seeds:
+        yield f"seeds must be at least 1, or a list of some, got {given}."
     out_of_range: list[str] = []
     with collected(out_of_range):
-        check_seed(min(tested, default=0))
-        check_seed(max(tested, default=0))
+        check_seed(min(seeds, default=0))
+        check_seed(max(seeds, default=0))
     yield from out_of_range
-    selecting = [suite.selecting_seeds(task) for task in suite.tasks]
+
+
+def check_selecting_seeds(
+    selecting: Sequence[range], tested: Sequence[int], given: Any, selects: bool
+) -> Iterator[str]:
+    """Yield a mistake if a task has no seeds to select with, or shares one with those that are tested.
+
+    Args:
+        selecting: The seeds that settings are selected with, of each task.
+        tested: The seeds that are tested.
+        given: The suite's field, for the message.
+        selects: Whether any setting is selected.
+    """
     if not all(selecting):
-        yield f"selection_seeds must be at least 1, got {suite.selection_seeds}."
-    if suite.select and any(seed in seeds for seeds in selecting for seed in tested):
+        yield f"selection_seeds must be at least 1, got {given}."
+    if selects and any(seed in seeds for seeds in selecting for seed in tested):
         yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
 
 
-def _selection(suite: "Suite") -> Iterator[str]:
-    """Yield settings that cannot be selected by validation."""
-    for name, values in suite.select.items():
-        if name == "model.d_ff" and suite.regime != "width":
-            yield f"model.d_ff cannot be selected: it matches {suite.regime}."
-        elif suite.regime != "width" and name.startswith(("model.", "data.")) and name != "model.dropout":
-            yield f"{name} cannot be selected: rows would not be matched by {suite.regime}."
+def check_selection(
+    select: Mapping[str, Any], settings: Mapping[str, Any], regime: str, tasks: Sequence[str]
+) -> Iterator[str]:
+    """Yield settings that cannot be selected by validation, and values that are no lists."""
+    for name, values in select.items():
+        if name == "model.d_ff" and regime != "width":
+            yield f"model.d_ff cannot be selected: it matches {regime}."
+        elif regime != "width" and name.startswith(("model.", "data.")) and name != "model.dropout":
+            yield f"{name} cannot be selected: rows would not be matched by {regime}."
         elif name == "train.monitor":
             yield "train.monitor cannot be selected: it is what selects."
         elif name.startswith("encoding."):
             yield f"{name} cannot be selected; give each value a row of its own, with --set or in a suite."
-        if name in suite.settings:
+        if name in settings:
             yield f"{name} cannot be set and selected too; for one value alone: --select {name}=VALUE"
-        yield from _lists(suite, name, values)
+        yield from _check_lists(name, values, tasks)
 
 
-def _lists(suite: "Suite", name: str, values: Any) -> Iterator[str]:
+def _check_lists(name: str, values: Any, tasks: Sequence[str]) -> Iterator[str]:
     """Yield a mistake where the values to select a setting from are no list, or an empty one."""
     lists, where = [values], ""
     if isinstance(values, Mapping):
-        lists, where = [values.get(task) for task in suite.tasks], " on each task"
-        yield from _unknown_task(suite, f"select {name}", values)
+        lists, where = [values.get(task) for task in tasks], " on each task"
+        yield from check_tasks(f"select {name}", values, tasks)
     for found in lists:
         if not is_list(found) or not found:
             yield f"the values to select {name} from must be a list{where}, got {found!r}."
@@ -135,38 +138,38 @@ def margin_names(tasks: Iterable[str]) -> set[str]:
     return found
 
 
-def _margins(suite: "Suite") -> Iterator[str]:
+def check_margins(margin: Mapping[str, float], tasks: Sequence[str]) -> Iterator[str]:
     """Yield margins of unknown names, and those that are not positive."""
-    known = margin_names(suite.tasks)
-    for name, value in suite.margin.items():
+    known = margin_names(tasks)
+    for name, value in margin.items():
         if name not in known:
             yield str(unknown_name("task or metric of a margin", name, known))
         elif not 0 < value < math.inf:
             yield f"the margin of {name} must be positive, got {value}."
 
 
-def _rows_compared(suite: "Suite", labels: set[str]) -> Iterator[str]:
-    """Yield a reference and contrasts that are not among the rows."""
-    if suite.reference not in labels | {REFERENCE_ENCODING}:
-        yield f"{unknown_name('reference', suite.reference, labels)} The reference must be among the rows."
-    for pair in suite.contrasts:
+def check_comparisons(reference: str, contrasts: Iterable[Sequence[str]], labels: set[str]) -> Iterator[str]:
+    """Yield a reference and contrasts that are not among the rows, by their labels."""
+    if reference not in labels | {REFERENCE_ENCODING}:
+        yield f"{unknown_name('reference', reference, labels)} The reference must be among the rows."
+    for pair in contrasts:
         for label in pair:
             if label not in labels:
                 yield str(unknown_name("encoding of a contrast", label, labels))
 
 
-def _values_to_select_from(suite: "Suite", kind: RunConfig) -> Iterator[str]:
+def check_selected_values(kind: RunConfig, grid: Mapping[str, Any]) -> Iterator[str]:
     """Yield values that a kind of run refuses, in every combination; where one is refused, each value by itself."""
-    grid = {}
-    for name, values in suite.grid(kind.task).items():
-        if is_list(values) and not name.startswith("encoding."):  # others are mistakes that other checks report
-            grid[name] = values
+    usable = {}
+    for name, values in grid.items():
+        if is_list(values) and not name.startswith("encoding."):  # `check_selection` reports the others
+            usable[name] = values
     try:
-        for combination in combinations(grid):
+        for combination in combinations(usable):
             override(kind, combination)
     except UserError as error:
         alone: list[str] = []
-        for name, values in grid.items():
+        for name, values in usable.items():
             for value in values:
                 with collected(alone):
                     override(kind, {name: value})

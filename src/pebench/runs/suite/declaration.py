@@ -2,9 +2,9 @@
 
 import itertools
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.runs.costs import matched
 from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
-from pebench.runs.suite.values import combinations, fits, only_for, settings_for, type_text
+from pebench.runs.suite.values import combinations, fits, only_for, settings_for, type_text, utc
 from pebench.tasks import configure, find_task
 
 if TYPE_CHECKING:
@@ -125,10 +125,7 @@ class Suite:
         Raises:
             ValueError: If `declared` is no date.
         """
-        if not self.declared:
-            return None
-        when = datetime.fromisoformat(self.declared)
-        return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
+        return utc(self.declared)
 
     @property
     def tested_seeds(self) -> tuple[int, ...]:
@@ -172,11 +169,14 @@ class Suite:
         Raises:
             UserError: Everything that does not exist or cannot work, in one message.
         """
-        mistakes = list(checks.mistakes_of_suite(self))
+        mistakes = list(self._mistakes())
         kinds = self._configured(mistakes)
         if not kinds and not mistakes:
             mistakes.append("none of these encodings serves any of these tasks.")
-        mistakes += checks.mistakes_of_kinds(self, kinds)
+        if kinds:
+            mistakes += checks.check_comparisons(self.reference, self.contrasts, {kind.label for kind in kinds})
+        for kind in kinds:
+            mistakes += checks.check_selected_values(kind, self.grid(kind.task))
         if self.regime != "width" and not mistakes:
             kinds = self._matched(kinds, mistakes)
         if mistakes:
@@ -190,6 +190,19 @@ class Suite:
     def grid(self, task: str) -> dict[str, Sequence[Any]]:
         """Return the values that are tried on a task, by the setting that is selected."""
         return dict.fromkeys(self.select, ()) | settings_for(task, self.select)
+
+    def _mistakes(self) -> Iterator[str]:
+        """Yield the mistakes that can be found before any run is configured."""
+        selecting = [self.selecting_seeds(task) for task in self.tasks]
+        yield from checks.check_date(self.declared)
+        yield from checks.check_settings(self.settings, self.tasks, self.encodings)
+        yield from checks.check_variation(self.vary, self.settings, self.select, self.regime)
+        yield from checks.check_regime(self.regime)
+        yield from checks.check_tasks("select with more seeds", self.selection_seeds, self.tasks)
+        yield from checks.check_tested_seeds(self.tested_seeds, self.seeds)
+        yield from checks.check_selecting_seeds(selecting, self.tested_seeds, self.selection_seeds, bool(self.select))
+        yield from checks.check_selection(self.select, self.settings, self.regime, self.tasks)
+        yield from checks.check_margins(self.margin, self.tasks)
 
     def _configured(self, mistakes: list[str]) -> list[RunConfig]:
         """Return a run for each task, combination of varied values and encoding; mistakes are added to the list."""

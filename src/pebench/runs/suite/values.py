@@ -1,8 +1,9 @@
-"""The values of a suite's fields: their types, lists to choose from, and values that are given by task."""
+"""The values of a suite's fields: their types, lists to choose from, values by task, and dates."""
 
 import itertools
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from types import UnionType
 from typing import Any, get_args, get_origin
 
@@ -45,6 +46,18 @@ def settings_for(task: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         elif task in value:
             found[name] = value[task]
     return found
+
+
+def utc(text: str) -> datetime | None:
+    """Return a date and time in UTC, which it is taken to be in unless it has a time zone; None for no text.
+
+    Raises:
+        ValueError: If the text is no date.
+    """
+    if not text:
+        return None
+    when = datetime.fromisoformat(text)
+    return when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 def type_text(kind: Any) -> str:
