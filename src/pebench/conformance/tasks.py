@@ -100,7 +100,7 @@ class TaskProperty:
         name: A word for it.
         statement: The property in a line.
         run: Raises `BrokenError` where it does not hold.
-        needs_data: Whether the data must be at hand.
+        needs_data: True if the data must be at hand.
     """
 
     name: str

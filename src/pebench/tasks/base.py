@@ -41,7 +41,7 @@ class Task:
         chance: The headline metric on the test split of the best constant prediction, at the default tier: what a model
             reaches that ignores its input. ``None`` where that has not been measured.
         beyond: Lengths (or image sides) of the length (resolution) extrapolation, in multiples of the trained one.
-        cite: What to cite for the data: keys of `references.bib`.
+        cite: Works to cite for the data: keys of `references.bib`.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
         prepared_by: The data settings that the prepared tensors depend on; they name the file that keeps the tensors.
         data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.

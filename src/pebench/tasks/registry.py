@@ -208,7 +208,7 @@ def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict
 
     Args:
         name: Name or place of the task.
-        maker: What makes it.
+        maker: The function or class that makes it.
         options: Options as they were given.
 
     Raises:
@@ -282,8 +282,8 @@ def stays_here(names: Iterable[str], script: bool, modules: bool = True) -> str:
 
     Args:
         names: Names of tasks.
-        script: Whether those processes import the script again that started this one, as multiprocessing's do.
-        modules: Whether they import the modules that this one has.
+        script: True if those processes import the script again that started this one, as multiprocessing's do.
+        modules: True if they import the modules that this one has.
     """
     bases = (name.partition("(")[0] for name in names)
     return plugins.stays_here(_modules, bases, script, modules)
