@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import torch
 from tabulate import tabulate
@@ -24,7 +23,8 @@ from pebench.benchmarks.studies.timing import time_loop
 from pebench.benchmarks.studies.workloads import PATCH, Workload, make_tensors, random_batch
 from pebench.encodings import EncodingSpec, build_encoding
 from pebench.encodings.registry import encoding_cards
-from pebench.models import LanguageModel, ViT, transformer
+from pebench.models import LanguageModel, ViT
+from pebench.models.attention import fastest_kernel
 from pebench.models.base import SequenceModule
 
 TOKENS = 2048  # in a batch
@@ -89,15 +89,15 @@ def measure_ratios(work: Workload, names: Sequence[str], rounds: int, device: to
 
 def attention_kernel(name: str, work: Workload) -> str:
     """Return the name of the attention kernel that a step with an encoding takes on a CPU."""
-    module, choose, seen = make_model(name, work), transformer.attention_kernel, []
+    module, seen = make_model(name, work), []
     if module is None:
         return "-"
 
     def choose_and_note(q: Tensor, mask: Tensor | None) -> str:
-        seen.append(choose(q, mask) + (" with bias" if mask is not None else ""))
-        return choose(q, mask)
+        seen.append(fastest_kernel(q, mask) + (" with bias" if mask is not None else ""))
+        return fastest_kernel(q, mask)
 
-    with mock.patch.object(transformer, "attention_kernel", choose_and_note):
+    with module.trunk.using_kernel(choose_and_note):
         module.loss(random_batch(work, make_tensors(work, work.batch), torch.device("cpu")))
     return " and ".join(sorted(set(seen)))
 

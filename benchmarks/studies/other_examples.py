@@ -37,7 +37,7 @@ from pebench.results.verdicts import BETTER_OR_WORSE, verdict
 from pebench.runs.records import read_records
 from pebench.runs.suite import load_suite
 from pebench.tasks import find_task
-from pebench.training.extrapolation import ready
+from pebench.training.extrapolation import prepared_batches
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = RESULTS / "core.jsonl"
@@ -68,7 +68,9 @@ def measure(
 ) -> dict[str, list[float]]:
     """Score every test example; a record holds this in place of shares."""
     with torch.inference_mode():
-        parts = [score(trained.eval(), batch) for batch in ready(data.test_dataloader(), trained, data, stop)]
+        parts = [
+            score(trained.eval(), batch) for batch in prepared_batches(data.test_dataloader(), trained, data, stop)
+        ]
     scores, sizes = zip(*parts, strict=True)
     return {"scores": torch.cat(scores).tolist(), "sizes": torch.cat(sizes).tolist()}
 

@@ -18,7 +18,7 @@ from pebench.benchmarks.studies.workloads import (
 )
 from pebench.models import LanguageModel, TextClassifier, ViT
 from pebench.models.base import SequenceModule
-from pebench.training.runner import count
+from pebench.models.counting import count_parameters
 
 
 class PlainBlock(nn.Module):
@@ -105,8 +105,10 @@ def disagreement(work: Workload) -> float:
     """
     torch.manual_seed(0)
     plain, module = PlainTransformer(work), make_module(work)
-    if count(plain) != count(module):
-        raise RuntimeError(f"{work.name}: {count(plain)} parameters by hand, {count(module)} in pebench")
+    if count_parameters(plain) != count_parameters(module):
+        raise RuntimeError(
+            f"{work.name}: {count_parameters(plain)} parameters by hand, {count_parameters(module)} in pebench"
+        )
     with torch.no_grad():
         for ours, theirs in zip(module.parameters(), plain.parameters(), strict=True):  # in the same order
             theirs.copy_(ours.add_(torch.randn_like(ours), alpha=0.05))  # what starts at 0 must count too

@@ -23,7 +23,7 @@ def train_again(config: RunConfig, measure: runner.Measure) -> Record:
         measure: Called with the untrained and the trained model, and the data.
     """
     with tempfile.TemporaryDirectory() as out:
-        return runner.run(config, Options(Path(out), device="cpu", threads=1), measure=measure)
+        return runner.train(config, Options(Path(out), device="cpu", threads=1), measure=measure)
 
 
 def as_finished(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[tuple[int, Result]]:

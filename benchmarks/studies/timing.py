@@ -14,9 +14,10 @@ from pebench.config import Options, RunConfig, TrainConfig
 from pebench.data.base import loader
 from pebench.data.batches import Batches
 from pebench.models.base import SequenceModule
+from pebench.tasks import find_task
 from pebench.training.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
-from pebench.training.runner import best_checkpoint, make_trainer
 from pebench.training.tensorboard import RunLogger
+from pebench.training.trainer import best_checkpoint, make_trainer
 
 from lightning.pytorch import Callback, LightningModule, Trainer  # isort: skip  # after pebench, which guards it
 
@@ -108,7 +109,7 @@ def time_pebench(
     clock = Clock(work.steps)
     batches = Batches(len(data), work.batch, seed=0)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as name:
-        best, curve = best_checkpoint(config, Path(name)), Curve(lambda step, metrics: None)
+        best, curve = best_checkpoint(find_task(config.task), config, Path(name)), Curve(lambda step, metrics: None)
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
         trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)

@@ -16,7 +16,7 @@ def import_torchvision() -> None:
     torchvision. pebench needs none of these operators, so declaring the two that torchvision insists on is enough.
 
     Raises:
-        UserError: In one line, with what to do, if torchvision cannot be imported all the same.
+        UserError: If torchvision cannot be imported all the same.
     """
     try:
         importlib.import_module("torchvision")

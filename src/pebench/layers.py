@@ -1,4 +1,4 @@
-"""Layers with the initialisation that the protocol asks for."""
+"""Layers with the initialisation of the protocol."""
 
 import torch
 from torch import Tensor, nn
@@ -7,14 +7,14 @@ from pebench.seeding import stream
 
 
 def initialise(model: nn.Module, seed: int) -> None:
-    """Draw every parameter from a stream of its module's own, named after it.
+    """Draw every parameter from a random stream of its module's own, named after it.
 
     Two models with the same seed then agree on every parameter that they share by name and shape, and
     an encoding with parameters of its own does not shift the rest. PyTorch's generator is left as it was.
 
     Args:
         model: Every module in it that owns parameters must have ``reset_parameters``.
-        seed: Of the run.
+        seed: The run's seed.
 
     Raises:
         TypeError: Where a module owns parameters that it cannot draw.
@@ -29,7 +29,7 @@ def initialise(model: nn.Module, seed: int) -> None:
 
 
 def undrawable(model: nn.Module) -> str:
-    """What in a model owns parameters but cannot draw them, in words; nothing where all is well."""
+    """Return a sentence about the module that owns parameters but cannot draw them; empty if there is none."""
     for name, module in model.named_modules():
         if _owns(module) and not callable(getattr(module, "reset_parameters", None)):
             part = f"has a {type(module).__name__}, {name}, which " if name else ""
@@ -57,8 +57,9 @@ class Linear(nn.Linear):
 
     def reset_parameters(self) -> None:
         """Draw the weight from N(0, gain² / in_features), and the bias from U(-shift, shift)."""
-        nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
-        nn.init.uniform_(self.bias, -self.shift, self.shift)
+        if not self.weight.is_meta:  # which has no numbers to draw
+            nn.init.normal_(self.weight, std=self.gain * self.in_features**-0.5)
+            nn.init.uniform_(self.bias, -self.shift, self.shift)
 
 
 class TokenEmbedding(nn.Module):
@@ -82,7 +83,8 @@ class TokenEmbedding(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw the table from N(0, 1/width)."""
-        nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
+        if not self.table.is_meta:  # which has no numbers to draw
+            nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Look the tokens up."""
@@ -111,5 +113,6 @@ class PatchEmbedding(nn.Module):
         patches = nn.functional.pixel_unshuffle(images, self.patch_size)
         if patches.is_floating_point():  # data make 32-bit images, whatever a Trainer makes of the model
             patches = patches.to(self.linear.weight.dtype)
+        # (B, C·patch², rows, columns) to (B, C·patch², L) to (B, L, C·patch²)
         embedded: Tensor = self.linear(patches.flatten(2).transpose(1, 2))
         return embedded

@@ -1,10 +1,10 @@
-"""Streams of randomness: one for each purpose, so that none shifts another."""
+"""Random streams: one for each purpose, so that none shifts another."""
 
 import hashlib
 
 
 def stream(seed: int, *names: object) -> int:
-    """A 63-bit seed that depends on `seed` and the names alone, the same in every process.
+    """Return a 63-bit seed that depends on `seed` and the names alone, the same in every process.
 
     Example:
         >>> stream(0, "dropout", 3) == stream(0, "dropout", 3) != stream(0, "dropout", 4)

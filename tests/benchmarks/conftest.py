@@ -9,7 +9,7 @@ import pytest
 from pebench.config import Options
 from pebench.runs.records import Record
 from pebench.tasks import configure
-from pebench.training.runner import run
+from pebench.training.runner import train
 
 
 @pytest.fixture(scope="session")
@@ -17,8 +17,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Record
     """Returns the record of a smoke run without an encoding on a task, trained once for all tests."""
 
     @cache
-    def train(task: str) -> Record:
+    def run(task: str) -> Record:
         out: Path = tmp_path_factory.mktemp("recorded")
-        return run(configure(task, "none", 0, "smoke"), Options(out, device="cpu", threads=1))
+        return train(configure(task, "none", 0, "smoke"), Options(out, device="cpu", threads=1))
 
-    return train
+    return run

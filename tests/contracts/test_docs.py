@@ -69,7 +69,12 @@ def published_text(name: str, ending: str) -> str:
     return (ROOT / "results" / f"{name}.jsonl").with_suffix(ending).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [path.stem for path in PAGES])
+def sampled_pages(share: float) -> list:
+    """All published suites; the default run makes a share of them, and always that of the overview."""
+    return sampled([pytest.param(path.stem, id=path.stem) for path in PAGES], share, lambda name: name == "core")
+
+
+@pytest.mark.parametrize("name", sampled_pages(0.4))
 def test_a_published_page_is_made_of_its_records_and_its_suite(name: str) -> None:
     """In every format but HTML, which draws pictures: see the next test."""
     with mock.patch.dict(FORMATS):
@@ -80,7 +85,7 @@ def test_a_published_page_is_made_of_its_records_and_its_suite(name: str) -> Non
         assert published_text(name, ending) == text, f"{ending}: make results SUITE={name}"
 
 
-@pytest.mark.parametrize("name", sampled([pytest.param(path.stem, id=path.stem) for path in PAGES], 0.2))
+@pytest.mark.parametrize("name", sampled_pages(0.2))
 def test_a_published_page_is_drawn_of_its_records_and_its_suite(name: str) -> None:
     """The HTML page with its pictures, and the files of pictures; drawing those of a large suite takes seconds."""
     page = page_of(name)

@@ -7,7 +7,7 @@ from pebench.encodings import EncodingSpec, build_encoding
 from pebench.encodings.base import grid_positions
 from pebench.layers import initialise
 from pebench.models import ViT
-from pebench.training.runner import count
+from pebench.models.counting import count_parameters
 
 SPECS = [EncodingSpec(32, 4, 2, extent, causal=False) for extent in ((8,), (3, 5))]
 
@@ -27,7 +27,7 @@ def test_a_frozen_table_is_drawn_and_never_trained() -> None:
     table = model.trunk.encoding.table
     assert not torch.equal(table, other.trunk.encoding.table)
     assert torch.equal(table, ViT("learned", seed=0, **shape).trunk.encoding.table)
-    assert count(model) == count(ViT("add", **shape))
+    assert count_parameters(model) == count_parameters(ViT("add", **shape))
     before = table.clone()
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     model.loss((torch.randn(2, 3, 8, 8), torch.tensor([0, 1]))).backward()

@@ -31,7 +31,7 @@ from pebench.errors import DivergedError, UserError
 from pebench.runs.records import Record, find_record, read_config, read_records, write_config
 from pebench.tasks import configure
 from pebench.training.callbacks import Resumable
-from pebench.training.runner import run
+from pebench.training.runner import train
 
 
 def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig:
@@ -190,7 +190,7 @@ def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path
         first, second = mixed.record(config), other.record(config)
         assert (first.metrics, first.curve) == (second.metrics, second.curve)
         assert first.dataset == second.dataset
-    assert run(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
+    assert train(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
 
 
 @pytest.mark.parametrize("name", ["sequential", "local"])
@@ -299,10 +299,10 @@ def share(plan: list[RunConfig], out: Path, start: Any, done: Any) -> None:
     def counted(*arguments: Any) -> None:
         nonlocal executed
         executed += 1
-        run(*arguments)
+        train(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pebench.training.runner.run", counted)
+        patch.setattr("pebench.training.runner.train", counted)
         start.wait()
         sequential.execute(plan, options(out), Resources(1), Quiet(plan))
     done.put(executed)
@@ -325,7 +325,7 @@ def test_several_that_do_the_same_plan_share_it(tmp_path: Path) -> None:
 
 
 def test_a_failure_does_not_replace_what_has_finished(tmp_path: Path) -> None:
-    record = run(HEALTHY[0], options(tmp_path))
+    record = train(HEALTHY[0], options(tmp_path))
     failed_record(HEALTHY[0], tmp_path, "lost", "its machine went away", 1.0)
     assert find_record(HEALTHY[0], tmp_path) == record
     assert read_records(tmp_path) == [record]
@@ -342,7 +342,7 @@ def test_a_run_that_is_too_slow_keeps_what_it_has(tmp_path: Path) -> None:
 
 
 def test_an_exit_in_the_middle_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pebench.training.runner.run", lambda *_: sys.exit(0))
+    monkeypatch.setattr("pebench.training.runner.train", lambda *_: sys.exit(0))
     assert work(HEALTHY[0], options(tmp_path))
     record = find_record(HEALTHY[0], tmp_path)
     assert record is not None
@@ -355,7 +355,7 @@ def test_a_run_that_diverged_begins_again_where_it_is_tried_again(
 ) -> None:
     checkpoints = tmp_path / HEALTHY[0].directory / "checkpoints"
     checkpoints.mkdir(parents=True)
-    monkeypatch.setattr("pebench.training.runner.run", lambda *_: (_ for _ in ()).throw(error))
+    monkeypatch.setattr("pebench.training.runner.train", lambda *_: (_ for _ in ()).throw(error))
     assert work(HEALTHY[0], options(tmp_path))
     assert checkpoints.exists() == kept
     found = find_record(HEALTHY[0], tmp_path)

@@ -13,9 +13,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from pebench.encodings import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, initialise
-from pebench.models import LanguageModel, TextClassifier, ViT, transformer
+from pebench.models import LanguageModel, TextClassifier, ViT
+from pebench.models.attention import Masks, attend, causal_mask, fastest_kernel
 from pebench.models.base import SequenceModule, masked_mean, schedule
-from pebench.models.transformer import Masks, SelfAttention, attend, attention_kernel, causal_mask
+from pebench.models.transformer import SelfAttention, Transformer
 from pebench.seeding import stream
 
 NAMES = list(encoding_cards())
@@ -89,21 +90,19 @@ MASKS = {
 
 @pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
 @pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))
-def test_attention_is_the_weighted_mean_of_values(monkeypatch, kernel, mask, causal):
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: kernel)
+def test_attention_is_the_weighted_mean_of_values(kernel, mask, causal):
     q, k, v = heads()
     expected = one_by_one(q, k, v, mask, causal, 0.7)
-    torch.testing.assert_close(attend(q, k, v, mask, causal, 0.7), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(attend(q, k, v, mask, causal, 0.7, kernel), expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("kernel", ["sdpa", "matmul"])
 @pytest.mark.parametrize(("mask", "causal"), MASKS.values(), ids=list(MASKS))
 @pytest.mark.parametrize("narrow", ["values", "queries"])
-def test_values_may_be_narrower_than_queries_or_wider(monkeypatch, kernel, mask, causal, narrow):
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: kernel)
+def test_values_may_be_narrower_than_queries_or_wider(kernel, mask, causal, narrow):
     q, k, v = heads()
     q, k, v = (q, k, v[..., :3]) if narrow == "values" else (q[..., :3], k[..., :3], v)
-    output = attend(q, k, v, mask, causal, 0.7)
+    output = attend(q, k, v, mask, causal, 0.7, kernel)
     torch.testing.assert_close(output, one_by_one(q, k, v, mask, causal, 0.7), atol=1e-5, rtol=0)
 
 
@@ -123,9 +122,9 @@ def test_64_bit_attention_with_a_bias_that_trains_is_as_exact_as_without():
 
 def test_the_kernel_on_a_cpu_is_the_faster_one():
     q, mask = noise(1, 1, 2, 4), noise(2, 2)
-    assert attention_kernel(q, None) == attention_kernel(q, mask) == "sdpa"
-    assert attention_kernel(q, mask.requires_grad_()) == "matmul"
-    assert attention_kernel(q.bfloat16(), None) == "matmul"
+    assert fastest_kernel(q, None) == fastest_kernel(q, mask) == "sdpa"
+    assert fastest_kernel(q, mask.requires_grad_()) == "matmul"
+    assert fastest_kernel(q.bfloat16(), None) == "matmul"
 
 
 def test_a_bias_that_trains_gets_the_gradient_of_its_logits():
@@ -167,7 +166,7 @@ class Wider(PositionalEncoding):
 @pytest.mark.parametrize("causal", [True, False])
 def test_every_layer_asks_the_encoding_and_keeps_its_scale(causal):
     spec = EncodingSpec(32, 4, 2, (8,), causal)
-    plain, wider = (transformer.Transformer(make(spec)) for make in (PositionalEncoding, Wider))
+    plain, wider = (Transformer(make(spec)) for make in (PositionalEncoding, Wider))
     wider.load_state_dict(plain.state_dict())
     torch.testing.assert_close(wider(noise(2, 8, 32)), plain(noise(2, 8, 32)), atol=1e-5, rtol=0)
     assert wider.encoding.asked == [(hook, layer) for layer in (0, 1) for hook in ("query_key", "bias")]
@@ -189,17 +188,17 @@ class Biased(PositionalEncoding):
 
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("trained", [True, False])
-def test_masks_are_folded_into_a_shared_bias_once(trained, padded, monkeypatch):
-    model, made = transformer.Transformer(Biased(EncodingSpec(32, 4, 3, (5,), causal=True), trained)), []
+def test_masks_are_folded_into_a_shared_bias_once(trained, padded):
+    model, made = Transformer(Biased(EncodingSpec(32, 4, 3, (5,), causal=True), trained)), []
     seen = []
-    kernel = transformer.attention_kernel
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: seen.append(mask) or kernel(q, mask))
     valid = torch.arange(5).expand(2, -1) < torch.tensor([[5], [3]]) if padded else None
-    for _ in range(2):
-        made.append(model(noise(2, 5, 32), valid=valid))
+    with model.using_kernel(lambda q, mask: seen.append(mask) or fastest_kernel(q, mask)):
+        for _ in range(2):
+            made.append(model(noise(2, 5, 32), valid=valid))
     assert len({id(mask) for mask in seen[:3]}) == len({id(mask) for mask in seen[3:]}) == 1
     assert (seen[0] is seen[3]) == (not trained and not padded)
-    assert model._masks is None or model._masks._last[1] is None or not model._masks._last[1].requires_grad
+    masks = model.cache._masks
+    assert masks is None or masks._last_sum is None or not masks._last_sum.requires_grad
     assert torch.equal(*made)
     with torch.inference_mode():
         model(noise(2, 5, 32))
@@ -211,7 +210,7 @@ def test_masks_are_folded_into_a_shared_bias_once(trained, padded, monkeypatch):
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_fixed_bias_takes_the_fused_kernel(padded, causal, encoding):
     """The other one keeps every logit: three times the time at length 2048."""
-    model = transformer.Transformer(load_encoding(encoding)(EncodingSpec(32, 4, 2, (8,), causal)))
+    model = Transformer(load_encoding(encoding)(EncodingSpec(32, 4, 2, (8,), causal)))
     valid = torch.arange(8).expand(2, -1) < torch.tensor([[8], [3]]) if padded else None
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION]):  # refuses what it cannot do
         model(noise(2, 8, 32), valid=valid).sum().backward()

@@ -1,5 +1,6 @@
 """Fixtures that tests of results share."""
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -31,3 +32,10 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(figures, "MOST_ROWS", 0)
     yield
     figures.pictures.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    """A report freezes what the collector knows, as at the end of a command; hypothesis would warn of it later."""
+    yield
+    gc.unfreeze()

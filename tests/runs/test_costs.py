@@ -12,10 +12,10 @@ from pebench.data import datamodule_of
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError
-from pebench.models import transformer
+from pebench.models.counting import count_parameters
 from pebench.runs.costs import check_costs, cost, matched
 from pebench.tasks import TASKS, configure
-from pebench.training.runner import build, count, probe
+from pebench.training.runner import build, probe
 
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
 MODELS = [
@@ -47,18 +47,15 @@ def full_length_batch(config: RunConfig) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize("model", MODELS, ids=["small", "deep"])
 @pytest.mark.parametrize(("encoding", "task"), SERVED)
-def test_costs_are_those_that_pytorch_counts(
-    encoding: str, task: str, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_are_those_that_pytorch_counts(encoding: str, task: str, model: ModelConfig) -> None:
     config = replace(configure(task, encoding), model=model)
     module = build(config, datamodule_of(config))
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
     module.loss(full_length_batch(config))  # what is prepared is kept, and costs nothing in a step
-    with FlopCounterMode(display=False) as counter:
+    with module.trunk.using_kernel("matmul"), FlopCounterMode(display=False) as counter:  # the fused one hides products
         module.loss(full_length_batch(config)).backward()
     found = cost(config)
-    assert found.parameters == count(module)
-    assert found.encoding == count(module.trunk.encoding)
+    assert found.parameters == count_parameters(module)
+    assert found.encoding == count_parameters(module.trunk.encoding)
     assert found.flops == counter.get_total_flops()
 
 
@@ -157,13 +154,12 @@ def test_products_in_the_hooks_of_anyones_encoding_are_counted() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["concat-qk", "log-cpb", "add-proj", "cope"])
-def test_in_a_training_step_what_a_batch_shares_counts_once(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_training_step_what_a_batch_shares_counts_once(encoding: str) -> None:
     config = configure("lm-grammar" if encoding == "cope" else "vit-digits", encoding, settings={"train.batch_size": 6})
     module = build(config, datamodule_of(config))
-    monkeypatch.setattr(transformer, "attention_kernel", lambda q, mask: "matmul")  # the fused one hides its products
     batch = tuple(part.repeat(6, *[1] * (part.dim() - 1)) for part in full_length_batch(config))
     module.loss(batch)  # what is prepared is kept, and costs nothing in a step
-    with FlopCounterMode(display=False) as counter:
+    with module.trunk.using_kernel("matmul"), FlopCounterMode(display=False) as counter:  # the fused one hides products
         module.loss(batch).backward()
     assert cost(config).of("FLOPs") == counter.get_total_flops() // 6
     assert (cost(config).of("FLOPs") == cost(config).flops) == (encoding == "cope")  # which shares nothing
@@ -178,5 +174,6 @@ def test_a_record_counts_the_text_of_median_length() -> None:
     assert lengths is not None
     median = int(lengths.double().quantile(0.5, interpolation="higher"))
     assert int(lengths.min()) < median < int(lengths.max())
-    flops, _ = probe(build(config, data), data)
-    assert flops == cost(replace(config, data=replace(config.data, max_len=median))).flops
+    assert (
+        probe(build(config, data), data).flops == cost(replace(config, data=replace(config.data, max_len=median))).flops
+    )

@@ -18,7 +18,7 @@ from pebench.runs.records import Record, find_record
 from pebench.tasks import configure
 from pebench.training import ddp
 from pebench.training.ddp import run_on_devices
-from pebench.training.runner import build, run
+from pebench.training.runner import build, train
 
 SETTINGS = {"train.max_steps": 24, "train.evaluations": 3, "train.batch_size": 16}
 RUNS = [configure("vit-digits", "learned", 1, "quick", SETTINGS), configure("lm-grammar", "rope", 1, "quick", SETTINGS)]
@@ -49,7 +49,7 @@ def check_same(alone: Record, together: Record) -> None:
 
 def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
     config = RUNS[1]
-    alone = run(config, options(tmp_path / "one", 1))
+    alone = train(config, options(tmp_path / "one", 1))
     run_on_devices(config, options(tmp_path / "two", 2), quiet, lambda: False)
     check_same(alone, record_of(config, tmp_path / "two"))
     assert len([*tmp_path.glob("two/**/record.json")]) == 1
@@ -59,7 +59,7 @@ def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     config = RUNS[0]
-    alone = run(config, options(tmp_path / "one", 1))
+    alone = train(config, options(tmp_path / "one", 1))
     run_on_devices(config, options(tmp_path / "whole", 2), quiet, lambda: False)
     stop = threading.Event()
 
@@ -108,7 +108,7 @@ def test_every_process_has_something_to_evaluate(task: str, monkeypatch: pytest.
 def test_devices_must_divide_the_batch(tmp_path: Path) -> None:
     config = replace(RUNS[0], train=replace(RUNS[0].train, batch_size=15))
     with pytest.raises(UserError, match=r"train\.batch_size must be a multiple of --devices, got 15"):
-        run(config, options(tmp_path, 2))
+        train(config, options(tmp_path, 2))
 
 
 def run_soon_lost(options: Options) -> None:

@@ -21,7 +21,7 @@ from pebench.results.figures.style import MUTED
 from pebench.results.tables import build_tables
 from pebench.runs.records import Record
 from pebench.tasks import configure
-from pebench.training.runner import build, run
+from pebench.training.runner import build, train
 
 
 def smoke(task: str, encoding: str, seed: int = 0, **settings: Any) -> RunConfig:
@@ -58,7 +58,7 @@ def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_pat
     seen: list[SequenceModule] = []
     real = SequenceModule.on_test_epoch_end
     monkeypatch.setattr(SequenceModule, "on_test_epoch_end", lambda self: (seen.append(self), real(self)))
-    record = run(smoke("lm-grammar", "rope", max_steps=20), Options(tmp_path, device="cpu", threads=1))
+    record = train(smoke("lm-grammar", "rope", max_steps=20), Options(tmp_path, device="cpu", threads=1))
     data = datamodule_of(record.config)
     data.prepare_data()
     data.setup()
@@ -74,18 +74,18 @@ def test_a_language_model_is_asked_for_the_same_tokens_in_longer_windows(tmp_pat
 
 
 def test_an_encoding_that_refuses_other_sizes_has_the_control_alone(tmp_path, caplog):
-    assert sizes(run(smoke("lm-grammar", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"sliding"}
-    assert sizes(run(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"shuffled"}
+    assert sizes(train(smoke("lm-grammar", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"sliding"}
+    assert sizes(train(smoke("vit-digits", "learned"), Options(tmp_path, device="cpu", threads=1))) == {"shuffled"}
     assert "nothing was measured" not in caplog.text  # which is no news of a table
 
 
 def test_an_encoding_that_refuses_some_sizes_is_measured_at_the_others(tmp_path):
     config = configure("lm-grammar", "randomized", 0, "smoke", encoding_args={"times": 2})
-    assert sizes(run(config, Options(tmp_path, device="cpu", threads=1))) == {"sliding", "2x"}
+    assert sizes(train(config, Options(tmp_path, device="cpu", threads=1))) == {"sliding", "2x"}
 
 
 def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):
-    record = run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    record = train(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert sizes(record) == {"shuffled", "1.5x", "2x"}
     data = datamodule_of(record.config)
     module = build(record.config, data).eval()
@@ -121,7 +121,7 @@ def test_a_run_whose_encoding_breaks_there_is_kept(tmp_path, monkeypatch):
         return real(self, positions)
 
     monkeypatch.setattr(RotaryEncoding, "prepare", prepare)
-    record = run(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
+    record = train(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert record.ok
     assert sizes(record) == {"sliding"}
 
@@ -134,7 +134,7 @@ def test_a_loss_that_is_infinite_there_is_left_out_and_the_run_is_kept(tmp_path,
         return logits.sign() * 3e38 if images.shape[-1] > self.image_size else logits
 
     monkeypatch.setattr(ViT, "forward", forward)
-    record = run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    record = train(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert record.ok
     told = {name for name in record.metrics if "@" in name}
     assert told == {f"test/accuracy@{size}" for size in ("shuffled", "1.5x", "2x")} | {"test/loss@shuffled"}
@@ -143,12 +143,12 @@ def test_a_loss_that_is_infinite_there_is_left_out_and_the_run_is_kept(tmp_path,
 
 def test_a_run_that_selects_sees_no_test_split_of_any_size(tmp_path):
     config = replace(smoke("lm-grammar", "rope"), stage="select", selected=("train.learning_rate",))
-    assert not sizes(run(config, Options(tmp_path, device="cpu", threads=1)))
+    assert not sizes(train(config, Options(tmp_path, device="cpu", threads=1)))
 
 
 def test_an_image_is_enlarged_only_to_whole_patches(tmp_path):
     config = configure("vit-digits", "rope", 0, "smoke", {"data.patch_size": 8})
-    assert sizes(run(config, Options(tmp_path, device="cpu", threads=1))) == {"2x", "shuffled"}
+    assert sizes(train(config, Options(tmp_path, device="cpu", threads=1))) == {"2x", "shuffled"}
 
 
 def test_sizes_are_a_table_and_a_picture():
@@ -185,9 +185,9 @@ def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
 @pytest.mark.slow
 def test_without_an_encoding_a_classifier_does_not_see_that_its_input_is_shuffled(tmp_path):
     for task in ("text-order", "vit-digits"):
-        metrics = run(smoke(task, "none", max_steps=40), Options(tmp_path, device="cpu", threads=1)).metrics
+        metrics = train(smoke(task, "none", max_steps=40), Options(tmp_path, device="cpu", threads=1)).metrics
         assert metrics["test/accuracy@shuffled"] == pytest.approx(metrics["test/accuracy"], abs=0.002)
-    metrics = run(
+    metrics = train(
         configure("text-order", "add", 0, None, {"train.max_steps": 600}), Options(tmp_path, threads=1)
     ).metrics
     assert metrics["test/accuracy"] - metrics["test/accuracy@shuffled"] > 0.1
@@ -238,5 +238,5 @@ def test_what_is_measured_beyond_training_drops_no_channel(tmp_path, monkeypatch
     modes: set[bool] = set()
     update = ViT.update
     monkeypatch.setattr(ViT, "update", lambda self, *what: (modes.add(self.training), update(self, *what)))
-    run(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
+    train(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert modes == {False}

@@ -13,7 +13,7 @@ from pebench.encodings.registry import encoding_cards
 from pebench.models.transformer import Transformer
 from pebench.tasks import configure
 from pebench.training.callbacks import InterruptedRunError
-from pebench.training.runner import run
+from pebench.training.runner import train
 
 pytestmark = pytest.mark.gpu
 SHORT = {"train.max_steps": 40, "train.evaluations": 4}
@@ -73,7 +73,7 @@ def test_in_half_precision_it_says_nearly_the_same(name: str, setting: Setting) 
 @pytest.mark.parametrize("task", ["vit-digits", "text-order", "lm-grammar"])
 def test_a_run_trains_there_as_on_a_processor_and_says_so(task: str, precision: str, tmp_path: Path) -> None:
     record, plain = (
-        run(
+        train(
             configure(task, "rope", tier="smoke", settings=SHORT | {"train.precision": kind}),
             Options(tmp_path / device, device=device),
         )
@@ -91,17 +91,17 @@ def test_a_run_trains_there_as_on_a_processor_and_says_so(task: str, precision: 
 def test_an_interrupted_run_ends_there_as_the_undisturbed_one(precision: str, tmp_path: Path) -> None:
     settings = SHORT | {"model.dropout": 0.1, "train.precision": precision}
     config = configure("lm-grammar", "learned", tier="smoke", settings=settings)
-    undisturbed = run(config, Options(tmp_path / "whole", device="cuda"))
+    undisturbed = train(config, Options(tmp_path / "whole", device="cuda"))
     asked = iter(range(24))
     with pytest.raises(InterruptedRunError):
-        run(config, Options(tmp_path / "cut", device="cuda"), stop=lambda: next(asked, None) is None)
-    record = run(config, Options(tmp_path / "cut", device="cuda"))
+        train(config, Options(tmp_path / "cut", device="cuda"), stop=lambda: next(asked, None) is None)
+    record = train(config, Options(tmp_path / "cut", device="cuda"))
     assert record.metrics == pytest.approx(undisturbed.metrics, rel=1e-4)
 
 
 def test_a_compiled_run_learns_the_same_there(tmp_path: Path) -> None:
     plain, compiled = (
-        run(configure("lm-grammar", "rope", tier="smoke", settings=SHORT | {"train.compile": value}),
+        train(configure("lm-grammar", "rope", tier="smoke", settings=SHORT | {"train.compile": value}),
             Options(tmp_path / str(value), device="cuda"))
         for value in (False, True)
     )  # fmt: skip

@@ -17,8 +17,8 @@ from pebench.results.figures.position_share import draw
 from pebench.results.tables import build_tables
 from pebench.runs.records import Record
 from pebench.tasks import configure
-from pebench.training.position_share import PositionShare, measure_shares, position_shares
-from pebench.training.runner import build, run
+from pebench.training.position_share import PositionShare, measure_position_share, position_shares
+from pebench.training.runner import build, train
 
 
 def share_of(x: torch.Tensor, valid: torch.Tensor | None = None) -> float | None:
@@ -102,7 +102,7 @@ def test_positions_at_the_beginning_can_be_left_out(task):
 
 
 def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):
-    records = [run(smoke("vit-digits", name), Options(tmp_path, device="cpu", threads=1)) for name in ("add", "none")]
+    records = [train(smoke("vit-digits", name), Options(tmp_path, device="cpu", threads=1)) for name in ("add", "none")]
     for record in records:
         config = record.config
         data = datamodule_of(config)
@@ -129,7 +129,8 @@ def test_a_compiled_model_is_measured_and_left_as_it_is():
     before = position_shares(build(config, data), data)
     module.trunk.compile(backend="eager")
     module.loss(data.on_after_batch_transfer(data.split("val")[0][torch.arange(4)], 0))
-    assert measure_shares(build(config, data), module, data, lambda: False) == {"untrained": before, "trained": before}
+    found = measure_position_share(build(config, data), module, data, lambda: False)
+    assert found == {"untrained": before, "trained": before}
     assert not module.trunk.norm._forward_pre_hooks
 
 
@@ -139,7 +140,7 @@ def test_a_model_of_another_precision_is_measured_in_32_bit(task: str, dtype: to
     config = smoke(task, "add")
     data = datamodule_of(config)
     module = build(config, data).to(dtype)
-    found = measure_shares(build(config, data), module, data, lambda: False)
+    found = measure_position_share(build(config, data), module, data, lambda: False)
     assert found["trained"] == position_shares(build(config, data).to(dtype).float(), data)
     assert {parameter.dtype for parameter in module.parameters()} == {dtype}
 
@@ -158,10 +159,10 @@ def test_what_cannot_be_measured_is_no_reason_to_lose_a_run(caplog):
     config = smoke("vit-digits", "none")
     data = datamodule_of(config)
     module = ViT(Stubborn, **data.model_arguments(), d_model=16, num_layers=1, num_heads=2)
-    assert measure_shares(build(config, data), module, data, lambda: False) == {}
+    assert measure_position_share(build(config, data), module, data, lambda: False) == {}
     assert "were not measured: TypeError: not to be copied" in caplog.text
     with pytest.raises(InterruptedRunError):
-        measure_shares(build(config, data), module, data, lambda: True)
+        measure_position_share(build(config, data), module, data, lambda: True)
 
 
 def test_rows_of_different_depth_and_seeds_without_it_are_shown(tmp_path):
@@ -183,11 +184,11 @@ def test_rows_of_different_depth_and_seeds_without_it_are_shown(tmp_path):
 
 def test_a_run_that_selects_does_not_measure_it(tmp_path):
     config = replace(smoke("vit-digits", "add"), stage="select", selected=("train.learning_rate",))
-    assert run(config, Options(tmp_path, device="cpu", threads=1)).position_shares == {}
+    assert train(config, Options(tmp_path, device="cpu", threads=1)).position_shares == {}
 
 
 def test_a_table_of_records_without_it_has_no_such_part(tmp_path):
-    record = run(smoke("vit-digits", "add"), Options(tmp_path, device="cpu", threads=1))
+    record = train(smoke("vit-digits", "add"), Options(tmp_path, device="cpu", threads=1))
     table = build_tables([replace(record, position_shares={})])[0]
     assert (grids.position_shares(table), draw(table)) == ({}, None)
 

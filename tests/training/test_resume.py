@@ -17,7 +17,8 @@ from pebench.runs.records import Record, find_record
 from pebench.tasks import configure
 from pebench.training import environment
 from pebench.training.callbacks import DurableCheckpointIO, InterruptedRunError
-from pebench.training.runner import resumable_step, run
+from pebench.training.resume import resumable_step
+from pebench.training.runner import train
 from pebench.training.tensorboard import RunLogger
 
 SETTINGS = {"train.max_steps": 40, "train.evaluations": 4, "model.dropout": 0.1}
@@ -39,7 +40,7 @@ def after(questions: int) -> Callable[[], bool]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    return {config.task: run(config, options(folder)) for config in (DIGITS, ORDER, GRAMMAR)}
+    return {config.task: train(config, options(folder)) for config in (DIGITS, ORDER, GRAMMAR)}
 
 
 @pytest.mark.parametrize(
@@ -54,9 +55,9 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
 ) -> None:
     for questions in stops:
         with pytest.raises(InterruptedRunError):
-            run(config, options(tmp_path), stop=after(questions))
+            train(config, options(tmp_path), stop=after(questions))
     assert find_record(config, tmp_path) is None
-    record, expected = run(config, options(tmp_path)), undisturbed[config.task]
+    record, expected = train(config, options(tmp_path)), undisturbed[config.task]
     assert record.metrics == expected.metrics
     assert record.curve == expected.curve
     for name in (name for name in record.metrics if name.startswith("val/")):
@@ -67,14 +68,14 @@ def test_an_interrupted_run_may_be_moved(tmp_path: Path, monkeypatch: pytest.Mon
     """Its best weights are behind it, so that it must know them in their new place; and it tells where it was."""
     settings = {"max_steps": 60, "evaluations": 6, "learning_rate": 3.0, "warmup": 0.9, "clip": 100.0}
     config = configure("vit-digits", "add", 0, "quick", {f"train.{name}": value for name, value in settings.items()})
-    undisturbed = run(config, options(tmp_path / "whole"))
+    undisturbed = train(config, options(tmp_path / "whole"))
     assert undisturbed.metrics["best_step"] < 30
     with pytest.raises(InterruptedRunError):
-        run(config, options(tmp_path / "here"), stop=after(45))
+        train(config, options(tmp_path / "here"), stop=after(45))
     (tmp_path / "here").rename(tmp_path / "there")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     monkeypatch.setattr("pebench.training.environment.device_text", lambda _: "cpu: another")
-    record = run(config, options(tmp_path / "there"))
+    record = train(config, options(tmp_path / "there"))
     assert record.metrics == undisturbed.metrics
     assert record.environment["device"] == f"{undisturbed.environment['device']}, then cpu: another"
     assert undisturbed.started <= record.started <= now
@@ -92,10 +93,10 @@ def test_a_run_of_other_code_begins_again(
     changed: str, undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InterruptedRunError):
-        run(DIGITS, options(tmp_path), stop=after(5))
-    monkeypatch.setattr(f"pebench.{changed}", OTHERS[changed])
+        train(DIGITS, options(tmp_path), stop=after(5))
+    monkeypatch.setattr(f"pebench.training.{changed}", OTHERS[changed])
     with pytest.warns(UserWarning, match=r"last\.ckpt is of other data, code or versions; the run begins again"):
-        record = run(DIGITS, options(tmp_path))
+        record = train(DIGITS, options(tmp_path))
     assert record.curve == undisturbed[DIGITS.task].curve
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
 
@@ -140,8 +141,8 @@ def test_what_was_logged_after_the_checkpoint_is_not_shown_twice(tmp_path: Path)
             raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        run(DIGITS, options(tmp_path), die)
-    run(DIGITS, options(tmp_path))
+        train(DIGITS, options(tmp_path), die)
+    train(DIGITS, options(tmp_path))
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
 
 
@@ -158,9 +159,9 @@ def test_attempts_within_one_second_are_shown_in_their_order(tmp_path: Path, mon
 def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], tmp_path: Path) -> None:
     steps: list[int] = []
     with pytest.raises(InterruptedRunError, match="evaluating"):
-        run(DIGITS, options(tmp_path), lambda step, _: steps.append(step), lambda: steps.count(40) == 2)
+        train(DIGITS, options(tmp_path), lambda step, _: steps.append(step), lambda: steps.count(40) == 2)
     assert resumable_step(tmp_path / DIGITS.directory / "checkpoints" / "last.ckpt") == 40
-    assert run(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
+    assert train(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
 
 
 @pytest.mark.filterwarnings("ignore:.*is damaged")
@@ -169,14 +170,14 @@ def test_a_damaged_checkpoint_is_as_good_as_none(
     damage: bytes | None, undisturbed: dict[str, Record], tmp_path: Path
 ) -> None:
     with pytest.raises(InterruptedRunError):
-        run(DIGITS, options(tmp_path), stop=after(25))
+        train(DIGITS, options(tmp_path), stop=after(25))
     checkpoint = tmp_path / DIGITS.directory / "checkpoints" / "last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000] if damage is None else damage)
-    assert run(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
+    assert train(DIGITS, options(tmp_path)).metrics == undisturbed["vit-digits"].metrics
 
 
 def test_nothing_is_left_of_the_checkpoints(tmp_path: Path) -> None:
-    run(DIGITS, options(tmp_path))
+    train(DIGITS, options(tmp_path))
     assert not (tmp_path / DIGITS.directory / "checkpoints").exists()
 
 

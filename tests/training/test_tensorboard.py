@@ -28,7 +28,8 @@ from pebench.encodings.effects import effects
 from pebench.results.bands import FOLDER, write_bands
 from pebench.results.figures.encoding import draw
 from pebench.runs.records import Record, read_records
-from pebench.training.runner import build, clear
+from pebench.training.resume import clear
+from pebench.training.runner import build
 from pebench.training.tensorboard import FAILED, _picture
 
 WHAT = ["--task", "vit-digits", "--pe", "add", "--pe", "learned", "--seeds", "2", "--tier", "smoke"]

@@ -101,7 +101,7 @@ def _time(preview: Preview, left: int) -> str:
     known = len(preview.waiting) - ahead.unknown
     if not known:
         measured = preview.plan.suite.cost
-        hint = f"; the file of the suite gives for all of it: {measured}" if measured else ""
+        hint = f"; the whole suite was measured at {measured}" if measured else ""
         return f"Time: unknown, nothing like these runs has been done here{hint}"
     total = duration_text(ahead.seconds / known * left / preview.jobs)
     text = f"Time: about {total} with {preview.jobs} at a time, going by {ahead.sampled} earlier runs"

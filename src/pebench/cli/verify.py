@@ -1,4 +1,4 @@
-"""``pebench verify``: check every property of an encoding, and print its card."""
+"""``pebench verify``: check every property of an encoding or of a task, and print its card."""
 
 import argparse
 import sys
@@ -7,15 +7,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from pebench.config import parse_settings, python_value
-from pebench.encodings.registry import load_encoding, normal_options, read_encoding
-from pebench.errors import UserError
+from pebench.encodings.options import split_options
+from pebench.encodings.registry import encoding_cards, load_encoding, normal_options, plugin_cards, read_encoding
+from pebench.errors import UserError, nearest
+from pebench.formatting import format_encoding
+from pebench.tasks import TASKS, Task
+from pebench.tasks.registry import is_task
 
 EXIT_FAILED = 1
 
 
 def verify_command(options: argparse.Namespace) -> int:
-    """Check an encoding and print its card; return 1 if a property is broken."""
+    """Check an encoding or a task and print its card; return 1 if a property is broken."""
     warnings.filterwarnings("ignore")  # of libraries, between the lines
+    if _means_task(options.encoding):
+        return _verify_task(options)
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
 
@@ -31,6 +37,61 @@ def verify_command(options: argparse.Namespace) -> int:
         sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
     sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else "Every property holds.\n"))
     return EXIT_FAILED if failed else 0
+
+
+def _means_task(name: str) -> bool:
+    """Return True for the name of a task, and for one that is more like a task's than like an encoding's."""
+    base = name.partition("(")[0].rstrip()
+    if base in encoding_cards() or is_task(name):
+        return base not in encoding_cards()
+    plain = not set(".:/") & set(base)
+    return plain and not nearest(base, [*encoding_cards(), *plugin_cards()[0]]) and bool(nearest(base, TASKS))
+
+
+def _verify_task(options: argparse.Namespace) -> int:
+    """Check a task and print its card; return 1 if a property is broken."""
+    from pebench.conformance.comparisons import BrokenError
+    from pebench.conformance.tasks import TASK_PROPERTIES, TaskBench, check_task
+
+    name, own = split_options(options.encoding)
+    chosen = own | {name: python_value(value) for name, value in parse_settings(options.settings, "--set").items()}
+    bench = TaskBench(format_encoding(name, chosen, literal=True))
+    missing, failed = bench.missing_data(), 0
+    for item in TASK_PROPERTIES.values():
+        broken, state = None, "-" if item.needs_data and missing else "ok"
+        try:
+            if state == "ok":
+                check_task(item, bench)
+        except BrokenError as error:
+            broken, state = error, "broken"
+        print(f"{state:7} {item.name:18} {item.statement}", flush=True)
+        if broken:
+            failed += 1
+            print(f"        expected {broken.expected}\n        got      {broken.got}")
+    if missing:
+        print(f"\nThe rest needs the data. {missing}")
+    if not failed:
+        _print_task(bench.task)
+    held = "Every property that could be checked holds" if missing else "Every property holds"
+    sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else f"{held}.\n"))
+    return EXIT_FAILED if failed else 0
+
+
+def _print_task(task: Task) -> None:
+    """Print what a task declares."""
+    percent = " %" if task.percent else ""
+    facts = {
+        "task": f"{task.name}: {task.summary}",
+        "kind": f"{task.kind.name}, {'causal' if task.causal else 'bidirectional'}",
+        "metric": f"{task.metric.replace('_', ' ')}, {'higher' if task.higher_is_better else 'lower'} is better",
+        "chance level": f"{task.scale * (task.chance or 0.0):.{task.digits}f}{percent}",
+        "splits": task.splits,
+        "extrapolation": ", ".join(f"{factor:g}x" for factor in task.beyond) or "none",
+        "tiers": ", ".join(task.budgets),
+        "data": str(task.source or "embedded"),
+    }
+    width = max(map(len, facts))
+    sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
 
 
 def read_options(encoding: str, settings: Iterable[str]) -> tuple[str, dict[str, Any]]:

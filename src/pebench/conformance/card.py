@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pebench.conformance.bench import SETTINGS, Bench, Setting, Subject, noise, perturbed
 from pebench.encodings.base import EncodingSpec, build_encoding
-from pebench.models import transformer
-from pebench.models.transformer import Transformer, attention_kernel
+from pebench.models.attention import fastest_kernel
+from pebench.models.transformer import Transformer
 
 PLACES = {
     "place": "positions", "embed": "the input", "residual": "the residual stream", "query_key": "queries and keys",
@@ -120,12 +120,13 @@ def attention(bench: Bench) -> str:
 
     def watch(q: Tensor, mask: Tensor | None) -> str:
         bias = "without a bias" if mask is None else "with a trained bias" if mask.requires_grad else "with a bias"
-        kernel = attention_kernel(q, mask)
+        kernel = fastest_kernel(q, mask)
         seen.append({"sdpa": "fused", "matmul": "matrix products"}[kernel] + ", " + bias)
         return kernel
 
-    with mock.patch.object(transformer, "attention_kernel", watch):
-        bench.trunk().train()(bench.content)
+    model = bench.trunk().train()
+    with model.using_kernel(watch):
+        model(bench.content)
     return "; ".join(dict.fromkeys(seen))  # layers may differ
 
 

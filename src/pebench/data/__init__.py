@@ -14,12 +14,12 @@ from pebench.tasks import configure, find_task  # noqa: E402
 
 
 def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
-    """The data of a task, for any `lightning.Trainer`.
+    """Return the data of a task, for any `lightning.Trainer`.
 
     Args:
         task: Name of a task.
         data_dir: Local folder that stands in for the download; ``None`` takes ``PEBENCH_DATA_DIR`` if set.
-        options: What to change of the task's defaults: ``batch_size``, ``seed``, ``max_len``,
+        options: Changes to the task's defaults: ``batch_size``, ``seed``, ``max_len``,
             ``vocab_size``, ``patch_size``.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What every LightningDataModule here shares: prepared once, kept on disk, held as tensors."""
+"""The base of every LightningDataModule here: data prepared once, kept on disk, held as tensors."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ class Prepared:
 
     Args:
         tensors: By name.
-        meta: Plain values that go with them.
+        meta: Plain JSON values that belong to them.
     """
 
     tensors: Mapping[str, Tensor]
@@ -44,14 +44,14 @@ class TensorDataModule(lightning.LightningDataModule):
     """Data of one task: three splits of tensors.
 
     `prepare_data` reads the source once and keeps the tensors under the cache folder, `setup` maps them
-    into memory. A subclass says how to read (`read`), what its splits are (`split`) and what the model
-    must know (`describe`).
+    into memory. A subclass defines `read` (from the source to tensors), `split` (the examples of each split) and
+    `describe` (the arguments of a model for this data).
 
     Args:
         batch_size: Examples in a training batch; evaluation takes twice as many.
         seed: Decides the order of the training data and its augmentation.
         data_dir: Local folder with a copy of the source; ``None`` downloads it.
-        settings: What else the prepared tensors depend on.
+        settings: Everything else that the prepared tensors depend on.
 
     Raises:
         ValueError: If `batch_size` is below 1.
@@ -62,9 +62,9 @@ class TensorDataModule(lightning.LightningDataModule):
     """
 
     title: ClassVar[str]
-    """What the data set is called in messages and file names."""
+    """Name of the data set in messages and file names."""
     source: ClassVar[Source | None] = None
-    """Where it comes from; ``None`` if it is embedded."""
+    """Source of the data; ``None`` if it is embedded."""
 
     def __init__(self, batch_size: int, seed: int, data_dir: Path | None, **settings: int) -> None:
         super().__init__()
@@ -86,11 +86,11 @@ class TensorDataModule(lightning.LightningDataModule):
 
     @abstractmethod
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
-        """The examples of ``train``, ``val`` or ``test``, and their lengths if those differ."""
+        """Return the examples of ``train``, ``val`` or ``test``, and their lengths if those differ."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """Keyword arguments that a model for this data needs."""
+        """Return the keyword arguments that a model for this data needs."""
 
     @property
     def prepared(self) -> Prepared:
@@ -105,7 +105,7 @@ class TensorDataModule(lightning.LightningDataModule):
 
     @property
     def file(self) -> Path:
-        """Where the prepared tensors are kept."""
+        """The file of the prepared tensors."""
         return prepared_file(self.source, self.title, self.settings, self.data_dir, type(self).__module__)
 
     def prepare_data(self) -> None:
@@ -132,39 +132,39 @@ class TensorDataModule(lightning.LightningDataModule):
             self.fingerprint = values["sha256"]
 
     def model_arguments(self) -> dict[str, Any]:
-        """Keyword arguments that a model for this data needs; prepares the data if need be."""
+        """Return the keyword arguments that a model for this data needs; prepares the data if need be."""
         if self._prepared is None:
             self.prepare_data()
             self.setup()
         return self.describe()
 
     def sizes(self) -> dict[str, int]:
-        """Number of examples in every split."""
+        """Return the number of examples in every split."""
         return {name: len(self.split(name)[0]) for name in ("train", "val", "test")}  # type: ignore[arg-type]
 
     def padding(self) -> float | None:
-        """Share of the tokens of the first training epoch that are padding; None where nothing is padded."""
+        """Return the share of padding among the tokens of the first training epoch; None where nothing is padded."""
         return None
 
     def train_dataloader(self) -> DataLoader[Any]:
-        """Shuffled batches, in an order that seed and epoch decide."""
+        """Return shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
         batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
         return loader(data, batches, self.goes_to_gpu)
 
     def val_dataloader(self) -> DataLoader[Any]:
-        """Every validation example once."""
+        """Return every validation example once."""
         return self._evaluation("val")
 
     def test_dataloader(self) -> DataLoader[Any]:
-        """Every test example once."""
+        """Return every test example once."""
         return self._evaluation("test")
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """The test split at other sizes, each with a label such as ``2x``, and controls, labelled by a word.
+        """Yield the test split at other sizes, each with a label such as ``2x``, and controls, labelled by a word.
 
         Args:
-            factors: How many times as long, or as wide, as in training.
+            factors: Lengths, or image sides, in multiples of those in training.
         """
         yield from ()
 
@@ -173,7 +173,7 @@ class TensorDataModule(lightning.LightningDataModule):
         return self._all_of(data, lengths)
 
     def _all_of(self, data: Dataset[Any], lengths: Tensor | None = None, size: float = 1.0) -> DataLoader[Any]:
-        """Every example once; fewer at a time where they are `size` times as large as in training."""
+        """Return every example once; fewer at a time where they are `size` times as large as in training."""
         most = len(data) // self.share[1]  # type: ignore[arg-type]  # every process needs a batch, or Lightning fails
         batch_size = max(1, min(round(2 * self.batch_size / size), most))
         batches = Batches(len(data), batch_size, None, lengths, share=self.share)  # type: ignore[arg-type]
@@ -181,22 +181,22 @@ class TensorDataModule(lightning.LightningDataModule):
 
     @property
     def share(self) -> tuple[int, int]:
-        """Which of how many processes of a Trainer this is; each is dealt its share of the batches."""
+        """Index of this process, and the number of processes of the Trainer, which deal the batches out among them."""
         return (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
 
     @property
     def goes_to_gpu(self) -> bool:
-        """Whether batches go to a GPU, which waits for its earlier work before it copies from memory not pinned."""
+        """True if batches go to a GPU, which waits for its earlier work before it copies from memory not pinned."""
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
 
 def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
-    """A loader of whole batches: each index tensor reaches the data set as it is, so that a batch is one gather."""
+    """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
     return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
 
 
 def every_tenth(count: int) -> tuple[Tensor, Tensor]:
-    """Indices of the training and the validation part: the 10th, 20th, ... example validates.
+    """Return the indices of the training and the validation part: the 10th, 20th, ... example validates.
 
     Example:
         >>> every_tenth(20)[1].tolist()

@@ -1,4 +1,4 @@
-"""Batches of tensors: which examples make one, and the gathers that fetch it. No Python per example."""
+"""Batches of tensors: the examples of each, and the gathers that fetch them. No Python per example."""
 
 import itertools
 from collections.abc import Iterator
@@ -10,10 +10,11 @@ from torch.utils.data import Dataset, DistributedSampler
 from pebench.seeding import stream
 
 IGNORE = -100
-"""Target of a token that does not count; the default of torch's cross-entropy."""
+"""Target of a token that is left out of the loss; the default of torch's cross-entropy."""
 
 
-class Batches(DistributedSampler[Tensor]):  # by name alone: what a Trainer wraps in another would be dealt out twice
+# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again.
+class Batches(DistributedSampler[Tensor]):
     """Indices of one epoch, a batch at a time, to be given to a data set as they are.
 
     With a seed, an epoch's order is a function of seed and epoch alone. With lengths, a batch holds
@@ -25,8 +26,8 @@ class Batches(DistributedSampler[Tensor]):  # by name alone: what a Trainer wrap
         seed: Shuffles; ``None`` keeps the order (by length, if there are lengths).
         lengths: (count,) length of every example.
         start: For training without end: the batch to begin with, counted over all epochs. ``None``: one epoch.
-        share: Which of how many processes this is: each gets its part of every shuffled batch, or of the
-            batches in order.
+        share: Index of this process and number of processes: each gets its part of every shuffled batch, or of
+            the batches in order.
     """
 
     POOL = 64
@@ -122,13 +123,13 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
         return tokens, lengths, self.labels[index]
 
     def shuffled(self) -> "Texts":
-        """The same texts, the tokens of each in a random order, which is the same every time."""
+        """Return the same texts, the tokens of each in a random order, which is the same every time."""
         noise = torch.rand(len(self.tokens), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         owners = torch.arange(len(self)).repeat_interleave(self.lengths)
         return Texts(self.tokens[(owners + noise).argsort()], self.lengths, self.labels)
 
     def padding(self, batches: Batches) -> float:
-        """Share of the tokens of an epoch that are padding."""
+        """Return the share of padding among the tokens of an epoch."""
         longest = [(int(self.lengths[index].max()), self.lengths[index]) for index in batches]
         full = sum(length * len(lengths) for length, lengths in longest)
         return 1 - sum(int(lengths.sum()) for _, lengths in longest) / full

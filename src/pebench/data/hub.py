@@ -9,20 +9,20 @@ from pebench.tasks import sources
 
 
 def load_hub(source: sources.Source, data_dir: Path | None, splits: set[str], columns: set[str]) -> Any:
-    """A data set of the Hugging Face hub, as a `datasets.DatasetDict`.
+    """Return a data set of the Hugging Face hub, as a `datasets.DatasetDict`.
 
     Args:
-        source: On the hub.
+        source: The data set on the hub.
         data_dir: Local data folder, if one is used instead.
-        splits: That it must have.
-        columns: That each of them must have.
+        splits: Splits that it must have.
+        columns: Columns that each of them must have.
 
     Raises:
         UserError: If it cannot be had, or the local files cannot be read or lack something.
     """
     sources.check_available(source, data_dir)
-    told = data_dir is not None or "HF_HUB_OFFLINE" in os.environ
-    cut_off = not told and sources.downloaded(source) and not sources.reachable(source.site)
+    decided = data_dir is not None or "HF_HUB_OFFLINE" in os.environ
+    cut_off = not decided and sources.downloaded(source) and not sources.reachable(source.site)
     if cut_off:
         os.environ["HF_HUB_OFFLINE"] = "1"  # while datasets is imported: it would retry for half a minute
     try:

@@ -39,12 +39,12 @@ class Images(TensorDataModule):
         self.patch_size = patch_size
 
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
-        """Images (count, channels, side, side) as bytes, and labels."""
+        """Return images (count, channels, side, side) as bytes, and labels."""
         tensors = self.prepared.tensors
         return TensorDataset(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """The same images with their patches in random order, a control, and enlarged, where that gives whole patches.
+        """Yield the images with their patches in random order, a control, and enlarged, where that gives whole patches.
 
         They are enlarged by bilinear interpolation, and fewer in a batch.
         """
@@ -60,7 +60,7 @@ class Images(TensorDataModule):
             yield f"{factor:g}x", self._all_of(TensorDataset(larger, labels), size=factor**2)
 
     def describe(self) -> dict[str, Any]:
-        """Shape of the images."""
+        """Return the shape of the images, and the number of classes."""
         channels, side = self.prepared.tensors["train_images"].shape[1:3]
         return {
             "image_size": side, "channels": channels, "patch_size": self.patch_size, "num_classes": self.num_classes,
@@ -78,7 +78,7 @@ class Images(TensorDataModule):
         return (images.float() / 255 - mean) / std, labels
 
     def normalisation(self, train_images: Tensor) -> dict[str, list[float]]:
-        """Mean and standard deviation of each channel over the training images, as shares of 255."""
+        """Return mean and standard deviation of each channel over the training images, as shares of 255."""
         values = torch.arange(256, dtype=torch.float64) / 255
         counts = torch.stack([channel.flatten().bincount(minlength=256) for channel in train_images.unbind(1)])
         shares = counts.double() / counts.sum(1, keepdim=True)  # a histogram: the images as floats would take gigabytes
@@ -89,12 +89,12 @@ class Images(TensorDataModule):
 
 
 def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> Tensor:
-    """Deal the patches of each image out to other places of it.
+    """Shuffle the patches of each image.
 
     Args:
         images: (B, channels, side, side).
         patch_size: Side of a patch in pixels; divides the image's.
-        noise: What draws an order for each image.
+        noise: Generator of an order for each image.
 
     Returns:
         The same shape.
@@ -102,8 +102,8 @@ def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> 
     grid = pixel_unshuffle(images, patch_size)
     patches = grid.flatten(2)  # (B, numbers of a patch, patches)
     order = torch.rand((len(patches), patches.shape[2]), generator=noise).argsort(dim=1)
-    dealt = patches.gather(2, order[:, None].expand_as(patches))
-    return pixel_shuffle(dealt.view_as(grid), patch_size)
+    shuffled = patches.gather(2, order[:, None].expand_as(patches))
+    return pixel_shuffle(shuffled.view_as(grid), patch_size)
 
 
 def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: tuple[int, int] = (0, 1)) -> Tensor:
@@ -111,9 +111,9 @@ def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: t
 
     Args:
         images: (B, channels, side, side).
-        padding: In pixels.
-        noise: On the CPU, so that a seed means the same on every device.
-        share: Which of how many processes this is: the whole batch is drawn for, and every n-th image is here.
+        padding: Largest shift in pixels.
+        noise: Generator on the CPU, so that a seed means the same on every device.
+        share: Index of this process and number of processes: all draw for the whole batch, of which each has its part.
 
     Returns:
         The same shape.
@@ -128,7 +128,8 @@ def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: t
     padded = torch.nn.functional.pad(images, [padding] * 4)
     example = torch.arange(count, device=images.device)[:, None, None]
     rows, columns = rows.to(images.device)[:, :, None], columns.to(images.device)[:, None, :]
-    return padded[example, :, rows, columns].permute(0, 3, 1, 2).contiguous()
+    crops = padded[example, :, rows, columns]  # (B, side, side, channels)
+    return crops.permute(0, 3, 1, 2).contiguous()  # (B, channels, side, side)
 
 
 class CIFAR10(Images):

@@ -41,12 +41,12 @@ class RunningText(TensorDataModule):
         self.max_len, self.vocab_size = max_len, vocab_size
 
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
-        """Windows of a split's text."""
+        """Return windows of a split's text."""
         stride = 1 if name == "train" else self.max_len
         return Windows(self.prepared.tensors[name], self.max_len, stride), None
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """Longer windows, with as many tokens in a batch; and windows that overlap by half, ``sliding``."""
+        """Yield longer windows, with as many tokens in a batch, and windows that overlap by half, ``sliding``."""
         text = self.prepared.tensors["test"]
         if self.max_len > 3:  # a stride of 1 is something else
             yield "sliding", self._all_of(Windows(text, self.max_len, self.max_len // 2))
@@ -55,7 +55,7 @@ class RunningText(TensorDataModule):
             yield f"{factor:g}x", self._all_of(Windows(text, length, length), size=factor)
 
     def describe(self) -> dict[str, Any]:
-        """Vocabulary, context, and the bytes that each token stands for."""
+        """Return vocabulary, context, and the bytes that each token stands for."""
         used: list[int] = self.prepared.meta["token_bytes"]
         token_bytes = used + [0] * (self.vocab_size - len(used))
         return {"vocab_size": self.vocab_size, "max_len": self.max_len, "token_bytes": token_bytes}
@@ -129,7 +129,7 @@ class Grammar(RunningText):
     """Sentences of a small grammar of English, where verbs agree with subjects across clauses.
 
     A subject may carry a clause ("the cats that the dog sees"), whose own noun stands nearer to the verb
-    that must agree with the subject. Who predicts that verb's number needs structure, hence order.
+    that must agree with the subject. Predicting that verb's number takes structure, hence order.
     """
 
     title = "grammar"
@@ -156,7 +156,7 @@ class Grammar(RunningText):
         return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})
 
     def sentence(self, noise: random.Random) -> list[str]:
-        """One sentence, its full stop included."""
+        """Return one sentence, its full stop included."""
         subject, plural = self._noun_phrase(noise, depth=2)
         words = subject + self._verb_phrase(noise, plural, depth=1)
         if noise.random() < 0.2:

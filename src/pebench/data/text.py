@@ -50,23 +50,23 @@ class LabelledTexts(TensorDataModule):
         self.max_len, self.vocab_size = max_len, vocab_size
 
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
-        """The texts of a split and their lengths."""
+        """Return the texts of a split and their lengths."""
         tensors = self.prepared.tensors
         texts = Texts(*(tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")))
         return texts, texts.lengths
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """As a control, the same texts with their tokens in random order."""
+        """Yield a control: the same texts with their tokens in random order."""
         texts, lengths = self.split("test")
         assert isinstance(texts, Texts)
         yield "shuffled", self._all_of(texts.shuffled(), lengths)
 
     def describe(self) -> dict[str, Any]:
-        """Sizes of vocabulary, text and label set."""
+        """Return the sizes of vocabulary, text and label set."""
         return {"vocab_size": self.vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
 
     def padding(self) -> float:
-        """Share of the tokens of the first training epoch that are padding."""
+        """Return the share of padding among the tokens of the first training epoch."""
         texts, lengths = self.split("train")
         assert isinstance(texts, Texts)
         return texts.padding(Batches(len(texts), self.batch_size, self.seed, lengths))
@@ -80,15 +80,15 @@ class HubTexts(LabelledTexts):
     test_split: ClassVar[str] = "test"
 
     def load(self) -> Any:
-        """The source, as a `datasets.DatasetDict`."""
+        """Return the source, as a `datasets.DatasetDict`."""
         return load_hub(self.source, self.data_dir, {"train", self.test_split}, {self.text_column, "label"})
 
     def clean(self, texts: Sequence[str]) -> list[str]:
-        """The texts without what is not text."""
+        """Return the texts without markup."""
         return list(texts)
 
     def split_train(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Indices of the source's training texts that train, and of those that validate."""
+        """Return indices of the source's training texts: of those that train, and of those that validate."""
         return every_tenth(len(texts))
 
     def read(self) -> Prepared:
@@ -110,10 +110,10 @@ class HubTexts(LabelledTexts):
 
 
 def train_words(texts: Sequence[str], vocab_size: int) -> Any:
-    """A tokenizer into lower-case words and punctuation, for the most frequent words of `texts`.
+    """Return a tokenizer into lower-case words and punctuation, for the most frequent words of `texts`.
 
     Args:
-        texts: To count words in; the training split alone.
+        texts: Texts whose words are counted; the training split alone.
         vocab_size: Largest vocabulary, special tokens included.
 
     Returns:
@@ -130,12 +130,12 @@ def train_words(texts: Sequence[str], vocab_size: int) -> Any:
 
 
 def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, Tensor]:
-    """Texts end to end as token ids, and the length of each; an empty text is one unknown token.
+    """Return texts end to end as token ids, and the length of each; an empty text is one unknown token.
 
     Args:
         tokenizer: A `tokenizers.Tokenizer`.
-        texts: To encode, some at a time: the tokenizer's own objects are large.
-        max_len: Tokens kept of a text.
+        texts: Texts, encoded some at a time, as the tokenizer's own objects are large.
+        max_len: Largest number of tokens kept of a text.
     """
     tokenizer.enable_truncation(max_len)
     tokens, lengths = [], []
@@ -152,7 +152,7 @@ class IMDB(HubTexts):
     title, source = "imdb", sources.IMDB
 
     def clean(self, texts: Sequence[str]) -> list[str]:
-        """Without the line breaks of HTML."""
+        """Return the texts without the line breaks of HTML."""
         return [text.replace("<br />", " ") for text in texts]
 
 
@@ -200,7 +200,7 @@ class Newsgroups(HubTexts):
     num_classes = 20
 
     def load(self) -> Any:
-        """The local copy, or what scikit-learn downloads."""
+        """Return the local copy, or the download of scikit-learn."""
         if self.data_dir is None and not sources.downloaded(self.source):
             sources.check_available(self.source, None)
             self._download()
@@ -266,7 +266,7 @@ class Order(LabelledTexts):
         return Prepared(tensors, {"vocab_size": self.vocab_size})
 
     def generate(self, count: int, noise: torch.Generator) -> Tensor:
-        """At most `count` different texts in random order: label, then tokens padded with 0."""
+        """Return at most `count` different texts in random order: label, then tokens padded with 0."""
         most = self.max_len // 4
         words = self.vocab_size - len(SPECIAL)
         labels = torch.randint(0, 3, (count, 1), generator=noise)

@@ -172,7 +172,7 @@ class PositionalEncoding(nn.Module):
         Args:
             x: (B, L, D).
             valid: (B, L), False at padding; None where there is none.
-            state: What `forward` returned.
+            state: Output of `forward`.
             layer: Index of the block, from 0.
         """
         return x
@@ -184,7 +184,7 @@ class PositionalEncoding(nn.Module):
             q: (B, H, L, K).
             k: (B, H, L, K).
             x: (B, L, D), whose projections queries and keys are.
-            state: What `forward` returned.
+            state: Output of `forward`.
             layer: Index of the block, from 0.
         """
         return q, k
@@ -196,7 +196,7 @@ class PositionalEncoding(nn.Module):
             q: (B, H, L, K), as `query_key` returned it.
             k: (B, H, L, K), likewise.
             x: (B, L, D), whose projections they were.
-            state: What `forward` returned.
+            state: Output of `forward`.
             layer: Index of the block, from 0.
         """
         return None

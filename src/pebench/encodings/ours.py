@@ -34,7 +34,7 @@ def unknown_encoding(kind: str, name: str, known: Iterable[str]) -> UserError:
     """Return the error for a name that does not exist, with pebench's name where the literature has another.
 
     Args:
-        kind: What was named, in the singular: ``"encoding"``.
+        kind: Kind of thing that was named, in the singular: ``"encoding"``.
         name: The name as it was given.
         known: The valid names.
     """

@@ -24,7 +24,7 @@ class Group:
     Args:
         kind: Its name in messages: ``encoding``.
         entry_points: The group of entry points by which installed packages offer it.
-        noun: What a user has in a module: ``class``.
+        noun: The kind of object that a module holds: ``class``.
         example: The name of such an object in messages: ``Class``.
     """
 
@@ -166,7 +166,7 @@ def check_name(name: str, what: str, ours: Iterable[str], known: str | None, gro
 
     Args:
         name: The name.
-        what: What is to be registered, for the message.
+        what: Name of the object to register, for the message.
         ours: Names of pebench's own.
         known: The place of something else that has this name already, if there is one.
         group: The kind of plug-in.
@@ -233,7 +233,7 @@ def import_module(module: str, what: str) -> ModuleType:
 
     Args:
         module: Its dotted name.
-        what: What it is for, for the message.
+        what: Purpose of the module, for the message.
 
     Raises:
         UserError: If there is none, or importing it fails.
@@ -272,8 +272,8 @@ def stays_here(registered: Mapping[str, str], words: Iterable[str], script: bool
     Args:
         registered: Names registered in this process, each with the module that did it.
         words: The names that those processes need, and options that may hold others.
-        script: Whether those processes import the script again that started this one, as multiprocessing's do.
-        modules: Whether they import the modules that this one has.
+        script: True if those processes import the script again that started this one, as multiprocessing's do.
+        modules: True if they import the modules that this one has.
     """
     again = MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
     lost = {*MAIN, SUITE_FILE} - {*again}

@@ -1,4 +1,4 @@
-"""What the three LightningModules share: the trunk, one step, the optimizer."""
+"""Base of the three LightningModules: the trunk, one step, the optimizer, checkpoints that load by themselves."""
 
 import math
 from collections.abc import Mapping
@@ -38,13 +38,14 @@ class TrunkOptions(TypedDict, total=False):
 class SequenceModule(lightning.LightningModule):
     """A trunk with one encoding, trained by AdamW with linear warm-up and cosine decay.
 
-    A subclass makes its input and output layers, calls `finish`, and defines `loss` and `update`.
+    A subclass makes its input and output layers, calls `finish`, and defines `loss` and `update`. Its arguments are
+    saved as hyperparameters, so that ``load_from_checkpoint(path)`` needs no others.
 
     Args:
-        encoding: A registered name, or a class that takes a spec and options.
+        encoding: A registered name, alone or with options, or a class that takes a spec and options.
         encoding_args: Options of the encoding.
         extent: Positions per axis in training.
-        causal: Whether a token sees only the past.
+        causal: True if a token attends to itself and the past alone.
         d_model: Width of the residual stream.
         num_layers: Number of blocks.
         num_heads: Attention heads; must divide ``d_model``.
@@ -52,15 +53,15 @@ class SequenceModule(lightning.LightningModule):
         dropout: Probability of dropping a channel.
         learning_rate: Peak learning rate.
         weight_decay: Decoupled decay of weight matrices.
-        warmup: Share of all steps spent warming up.
-        seed: Decides the value of every parameter.
+        warmup: Fraction of all steps in which the learning rate rises.
+        seed: Seed of every parameter.
 
     Raises:
         UserError: For an unknown name of an encoding.
         ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every setting of a model, by its name
         self,
         encoding: EncodingLike,
         encoding_args: Mapping[str, Any] | None,
@@ -78,6 +79,8 @@ class SequenceModule(lightning.LightningModule):
         seed: int = 0,
     ) -> None:
         super().__init__()
+        self.save_hyperparameters(ignore=["extent", "causal"], logger=False)  # a subclass sets these two itself
+        self.hparams["encoding"] = encoding_name(encoding)
         spec = EncodingSpec(d_model, num_heads, num_layers, extent, causal)
         self.trunk = Transformer(build_encoding(encoding, spec, encoding_args), d_ff, dropout)
         self.learning_rate, self.weight_decay, self.warmup, self.seed = learning_rate, weight_decay, warmup, seed
@@ -87,7 +90,7 @@ class SequenceModule(lightning.LightningModule):
         """Draw all parameters from the seed and take a copy of each metric for every split.
 
         Args:
-            metrics: By name, without split.
+            metrics: Metrics by name, without split.
         """
         initialise(self, self.seed)
         for stage in ("val", "test"):
@@ -95,19 +98,19 @@ class SequenceModule(lightning.LightningModule):
                 self.metrics[f"{stage}/{name}"] = metric.clone()
 
     def metric(self, name: str) -> Metric:
-        """The metric of a split, called ``val/accuracy`` or the like."""
+        """Return the metric of a split, called ``val/accuracy`` or the like."""
         return cast(Metric, self.metrics[name])
 
     def loss(self, batch: Any) -> Tensor:
-        """The training loss of a batch, in nats."""
+        """Return the training loss of a batch, in nats."""
         raise NotImplementedError
 
     def update(self, batch: Any, stage: str) -> None:
-        """Count a batch into the metrics of a stage, ``val`` or ``test``."""
+        """Update the metrics of a stage, ``val`` or ``test``, with a batch."""
         raise NotImplementedError
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """One step; the loss is logged as often as the trainer logs, not more."""
+        """Return the loss of a batch; it is logged as often as the trainer logs, not more."""
         loss = self.loss(batch)
         every = int(self.trainer.log_every_n_steps)  # type: ignore[attr-defined]
         if every and (self.global_step + 1) % every == 0:
@@ -115,15 +118,15 @@ class SequenceModule(lightning.LightningModule):
         return loss
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Count a batch of the validation split."""
+        """Update the validation metrics with a batch."""
         self.update(batch, "val")
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Count a batch of the test split."""
+        """Update the test metrics with a batch."""
         self.update(batch, "test")
 
     def on_validation_start(self) -> None:
-        """Sum in 32 bit; where Lightning makes the model 16-bit, it does so to metrics, and sums have three digits."""
+        """Make the metrics 32-bit: Lightning makes them 16-bit with the model, where sums have three digits."""
         self.metrics.to(torch.float32)
 
     on_test_start = on_validation_start
@@ -146,7 +149,7 @@ class SequenceModule(lightning.LightningModule):
         """AdamW without decay on position parameters, norms and biases; the schedule moves every step.
 
         Raises:
-            ValueError: If the trainer does not say how long it trains.
+            ValueError: If the trainer has no last step.
         """
         decay: list[nn.Parameter] = []
         keep: list[nn.Parameter] = []
@@ -175,33 +178,50 @@ class SequenceModule(lightning.LightningModule):
 
 
 class Classifier(SequenceModule):
-    """What the two classifiers share. A batch is what `forward` takes, then the labels (B,)."""
+    """Base of the two classifiers. A batch holds the arguments of `forward`, then the labels (B,)."""
 
     def finish_classes(self, num_classes: int) -> None:
-        """`finish`, with the metrics of a classifier."""
+        """Call `finish` with the metrics of a classifier."""
         accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
         self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
 
     def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
-        """Cross-entropy in nats per example."""
+        """Return the cross-entropy in nats per example."""
         *inputs, labels = batch
         return F.cross_entropy(self(*inputs).float(), labels)
 
     def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
-        """Count loss and accuracy."""
+        """Update loss and accuracy with a batch."""
         *inputs, labels = batch
         logits = self(*inputs).float()
         self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
         self.metric(f"{stage}/accuracy").update(logits, labels)
 
 
-def schedule(step: int, total: int, warmup: float) -> float:
-    """Linear warm-up to 1, then a cosine to 0.1.
+def encoding_name(encoding: EncodingLike) -> str:
+    """Return the text from which an encoding can be built again, as checkpoints hold no classes.
 
     Args:
-        step: From 0.
+        encoding: A name, which is returned as it is, or a class: registered by a name, or else in a module.
+
+    Example:
+        >>> from pebench.encodings.rope import RotaryEncoding
+        >>> encoding_name(RotaryEncoding), encoding_name("rope(theta=500.0)")
+        ('rope', 'rope(theta=500.0)')
+    """
+    if isinstance(encoding, str):
+        return encoding
+    place = f"{encoding.__module__}:{getattr(encoding, '__qualname__', type(encoding).__qualname__)}"
+    return str(getattr(encoding, "__dict__", {}).get("name", place))  # its own name: a subclass inherits its parent's
+
+
+def schedule(step: int, total: int, warmup: float) -> float:
+    """Return the factor of the learning rate: a linear warm-up to 1, then a cosine to 0.1.
+
+    Args:
+        step: Step, from 0.
         total: Number of steps.
-        warmup: Share of them that warms up.
+        warmup: Fraction of the steps in which it rises.
 
     Example:
         >>> [round(schedule(step, 100, 0.1), 2) for step in (0, 9, 10, 55, 100)]
@@ -215,8 +235,8 @@ def schedule(step: int, total: int, warmup: float) -> float:
 
 
 def masked_mean(x: Tensor, valid: Tensor | None) -> Tensor:
-    """Mean over the tokens that are not padding: (B, L, D), (B, L) to (B, D)."""
+    """Return the mean over the tokens that are not padding: (B, L, D), (B, L) to (B, D)."""
     if valid is None:
         return x.mean(dim=1)
-    weights = valid.unsqueeze(-1).to(x.dtype)
+    weights = valid.unsqueeze(-1).to(x.dtype)  # (B, L) to (B, L, 1)
     return (x * weights).sum(dim=1) / weights.sum(dim=1)

@@ -17,7 +17,7 @@ from pebench.models.base import SequenceModule, TrunkOptions
 class LanguageModel(SequenceModule):
     """Causal language model with an output layer of its own (not tied to the token table).
 
-    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is asked for.
+    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is predicted.
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
@@ -54,17 +54,23 @@ class LanguageModel(SequenceModule):
         self.finish(metrics)
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Logits (B, L, vocab_size) of each next token; `positions` (L, 1) stands in for 0, 1, 2, ..."""
+        """Return the logits (B, L, vocab_size) of each next token.
+
+        Args:
+            tokens: (B, L).
+            positions: (L, 1); by default 0, 1, 2, ...
+        """
         logits: Tensor = self.head(self.trunk(self.input(tokens), positions))
         return logits
 
     def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """Cross-entropy in nats per token."""
+        """Return the cross-entropy in nats per token."""
         tokens, targets = batch
-        return F.cross_entropy(self(tokens).float().flatten(0, 1), targets.flatten())
+        logits = self(tokens).float().flatten(0, 1)  # (B, L, vocab_size) to (B·L, vocab_size)
+        return F.cross_entropy(logits, targets.flatten())  # (B, L) to (B·L,)
 
     def update(self, batch: tuple[Tensor, Tensor], stage: str) -> None:
-        """Count the loss over tokens and, where their bytes are known, over bytes."""
+        """Update the loss over tokens and, where their bytes are known, over bytes."""
         targets = batch[1]
         counted = targets >= 0
         loss, tokens = self.loss(batch), counted.sum()

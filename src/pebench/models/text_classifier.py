@@ -14,8 +14,8 @@ from pebench.models.base import Classifier, TrunkOptions, masked_mean
 class TextClassifier(Classifier):
     """Text classifier, bidirectional, from the mean of the tokens that are not padding.
 
-    A batch is a triple: tokens (B, L), lengths (B,) from 1 to L, and labels (B,). What stands behind a text's
-    length has no influence on it, but for encodings that stretch with texts longer than `max_len` (``yarn``, say);
+    A batch is a triple: tokens (B, L), lengths (B,) from 1 to L, and labels (B,). Tokens behind a text's
+    length have no influence on it, but for encodings that stretch with texts longer than `max_len` (``yarn``, say);
     a text of no token has no mean, and gives NaN.
 
     Args:
@@ -47,7 +47,13 @@ class TextClassifier(Classifier):
         self.finish_classes(num_classes)
 
     def forward(self, tokens: Tensor, lengths: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Class logits (B, num_classes) of texts; `positions` (L, 1) stands in for 0, 1, 2, ..."""
-        valid = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
+        """Return the class logits (B, num_classes) of texts.
+
+        Args:
+            tokens: (B, L).
+            lengths: (B,), tokens that are not padding.
+            positions: (L, 1); by default 0, 1, 2, ...
+        """
+        valid = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]  # (B, L)
         logits: Tensor = self.head(masked_mean(self.trunk(self.input(tokens), positions, valid), valid))
         return logits

@@ -51,17 +51,19 @@ class ViT(Classifier):
         self.finish_classes(num_classes)
 
     def _positions(self, images: Tensor) -> Tensor:
-        """Those of another size's patches."""
+        """Return the positions (L, 2) of the patches of images of another size."""
         patch = self.input.patch_size
         rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
         if (rows * patch, columns * patch) != images.shape[-2:]:
             raise ValueError(f"expected images that patches of side {patch} tile, got {tuple(images.shape[-2:])}")
-        return self.trunk.cells_of((rows, columns), images.device)
+        return self.trunk.cache.grid((rows, columns), images.device)
 
     def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Class logits (B, num_classes) of images of any size that patches tile.
+        """Return the class logits (B, num_classes) of images of any size that patches tile.
 
-        Patches are numbered by row and column from 0; `positions` (L, 2) stands in for that.
+        Args:
+            images: (B, channels, height, width).
+            positions: (L, 2); by default the row and the column of each patch, from 0.
         """
         if positions is None and images.shape[-2:] != (self.image_size, self.image_size):
             positions = self._positions(images)

@@ -108,11 +108,12 @@ class Results:
 
         path = Path(path)
         writers = {ENDINGS.get(name, f".{name}"): write for name, write in FORMATS.items()}
+        if path.suffix not in (*writers, ".jsonl"):
+            raise UserError(f"expected a file that ends in {', '.join([*writers, '.jsonl'])}, got {str(path)!r}.")
+        path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".jsonl":
             write_jsonl(list(self.records), path)
             return path
-        if path.suffix not in writers:
-            raise UserError(f"expected a file that ends in {', '.join([*writers, '.jsonl'])}, got {str(path)!r}.")
         self._check_tested()
         path.write_text(writers[path.suffix](self.page), encoding="utf-8")
         return path

@@ -1,4 +1,4 @@
-"""What a run will cost, before it runs: parameters and operations, in closed form but for the encoding."""
+"""Cost of a run before it runs: parameters and floating-point operations, counted on the model and the encoding."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -14,51 +14,52 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pebench.encodings.base import EncodingSpec, PositionalEncoding
+    from pebench.models.outline import Ends
 
 TOLERANCE = 0.01
-"""How far apart the costs of runs may be that count as matched, as a share."""
+"""Largest relative difference between the costs of runs that count as matched."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run costs.
+    """Parameters and floating-point operations of one run.
 
     Args:
         encoding: Trained parameters of the encoding.
         parameters: Trained parameters of the whole model.
-        trunk: Floating-point operations of matrix products, forward and backward, on one example of full length, but
-            for those in the encoding's hooks.
-        hooks: Counts these, of so many examples together: it takes a second to begin, which only those wait for who
-            ask.
-        batch_size: Examples of a training step.
+        layers: Counts the floating-point operations of the model's own layers, forward and backward, on one example.
+        hooks: Counts those of the encoding's hooks on so many examples together. Both count matrix products, and only
+            when they are asked for: it takes a moment.
+        batch_size: Examples in a training step.
     """
 
     encoding: int
     parameters: int
-    trunk: int
+    layers: Callable[[], int] = field(repr=False, compare=False)
     hooks: Callable[[int], int] = field(repr=False, compare=False)
     batch_size: int
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of matrix products, forward and backward, on one example of full length alone."""
-        return self.trunk + self.hooks(1)
+        """Floating-point operations, forward and backward, on one example of full length alone."""
+        return self.layers() + self.hooks(1)
 
     @property
     def flops_in_a_batch(self) -> int:
-        """As `flops`, an example's part of a training step: what a batch shares, as a projected table, counts once."""
+        """One example's part of the floating-point operations of a training step.
+
+        Operations that a batch shares, as those of a projected table, count once for all of it.
+        """
         one, two = self.hooks(1), self.hooks(2)
-        return self.trunk + (one + (self.batch_size - 1) * (two - one)) // self.batch_size
+        return self.layers() + (one + (self.batch_size - 1) * (two - one)) // self.batch_size
 
     def of(self, regime: str) -> int:
-        """What a regime makes equal: ``parameters``, or ``FLOPs``, those of a training step."""
+        """Return the quantity that a regime makes equal: ``parameters``, or ``FLOPs``, those of a training step."""
         return self.parameters if regime == "parameters" else self.flops_in_a_batch
 
 
 def cost(config: RunConfig) -> Cost:
-    """Cost of a run. The model is counted by hand, the encoding by building and calling it: it may be anything.
-
-    Backward takes two products for each of forward's, one for each factor; the pixels need no gradient.
+    """Return the cost of a run, counted on its encoding and on its model's layers.
 
     Raises:
         UserError: If the encoding cannot serve this model.
@@ -67,60 +68,56 @@ def cost(config: RunConfig) -> Cost:
 
     from pebench.encodings.base import EncodingSpec, build_encoding
     from pebench.encodings.checks import blame
+    from pebench.models.counting import count_parameters
+    from pebench.models.outline import Ends, Outline, encoding_widths
 
     task, model = find_task(config.task), config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
     try:
         with torch.random.fork_rng(devices=[]):
             encoding = build_encoding(config.encoding, spec, config.encoding_args)
-        d, content = encoding.model_width, encoding.content_width
+            widths = encoding_widths(encoding)
     except UserError:
         raise
     except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
-    width = _attention_width(encoding)
-    own = sum(p.numel() for p in encoding.parameters() if p.requires_grad)
-    length, layers = spec.max_len, model.num_layers
-    d_ff = model.d_ff or 4 * model.d_model
-    classes = task.num_classes or config.data.vocab_size or 0
-    outputs = length if task.causal else 1
-    pixels = task.image[0] * (config.data.patch_size or 1) ** 2 if task.image else 0
-    inputs = (pixels + 1) * content if pixels else (config.data.vocab_size or 0) * content
-    block = (4 * d + 4) * d + (2 * d + 1) * d_ff + d + 4 * d
-    attention = length**2 * spec.num_heads * width
-    forward = layers * length * (4 * d * d + 2 * d * d_ff) + attention + outputs * d * classes
-    trunk = 3 * 2 * forward + 2 * 2 * length * pixels * content
+    vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
+    outputs = vocab_size if task.causal else task.num_classes or 0
+    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, pooled=not task.causal)
+    with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
+        outline = Outline(ends, encoding, model.d_ff)
     options = tuple(sorted(config.encoding_args.items()))
-    hooks = functools.partial(_hook_flops, load_encoding(config.encoding), options, spec)
-    parameters = own + inputs + layers * block + 2 * d + (d + 1) * classes
-    return Cost(own, parameters, trunk, hooks, config.train.batch_size)
+    return Cost(
+        encoding=count_parameters(encoding),
+        parameters=count_parameters(outline),
+        layers=functools.partial(_layer_flops, ends, spec, model.d_ff, widths),
+        hooks=functools.partial(_hook_flops, load_encoding(config.encoding), options, spec),
+        batch_size=config.train.batch_size,
+    )
 
 
-def _attention_width(encoding: "PositionalEncoding") -> int:
-    """Widths of a query and a value, as the hooks make them, summed over all layers.
+@functools.cache
+def _layer_flops(ends: "Ends", spec: "EncodingSpec", d_ff: int | None, widths: tuple[int, ...]) -> int:
+    """Return the floating-point operations of a model's own layers; encodings of the same widths share the count."""
+    import torch
 
-    A hook that fails here will fail in its runs, whose records say so; it must not keep the others from theirs.
-    """
-    from pebench.encodings.base import query_width
+    from pebench.models.outline import layer_flops
 
-    layers, usual = encoding.spec.num_layers, encoding.model_width // encoding.spec.num_heads
-    try:
-        return layers * usual + sum(query_width(encoding, layer) for layer in range(layers))
-    except Exception:
-        return 2 * layers * usual
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        return layer_flops(ends, spec, d_ff, widths)
 
 
 @functools.cache
 def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "EncodingSpec", examples: int) -> int:
-    """Operations of the matrix products in the hooks, over all layers, forward and backward, for a few examples.
+    """Return the floating-point operations in the hooks of all layers, forward and backward, on a few examples.
 
-    As PyTorch counts them; zero where a hook fails.
+    Zero where a hook fails: it fails in its runs, whose records say so, and must not keep the others from theirs.
     """
     import torch
-    from torch.utils.flop_counter import FlopCounterMode
 
     from pebench.encodings.base import build_encoding, grid_positions
+    from pebench.models.counting import count_flops
 
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
         try:
@@ -128,19 +125,22 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
             with torch.no_grad():
                 prepared = encoding.prepare(encoding.place(grid_positions(spec.extent)).float())  # which runs keep
             content = torch.zeros(examples, spec.max_len, encoding.content_width, requires_grad=True)
-            with FlopCounterMode(display=False) as counter:
-                told = [part.sum() for part in _told(encoding, content, prepared) if part.requires_grad]
-                torch.autograd.backward(told)
+            return count_flops(lambda: torch.stack([x.sum() for x in _hook_outputs(encoding, content, prepared)]).sum())
         except Exception:
             return 0
-    return int(counter.get_total_flops())
 
 
-def _told(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> Iterator["Tensor"]:
-    """What the hooks return, one after the other, as a model would call them."""
+def _hook_outputs(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> Iterator["Tensor"]:
+    """Yield the hooks' outputs one after the other, in the order in which a model calls them.
+
+    Args:
+        encoding: Encoding to call.
+        content: (B, L, content_width), a leaf: hooks are given copies, as some write in place.
+        prepared: State from `prepare`.
+    """
     spec, state = encoding.spec, encoding(prepared)
-    yield (x := encoding.embed(content.clone(), state))  # as some write in place, which a leaf forbids
-    heads = x.unflatten(-1, (spec.num_heads, -1)).transpose(1, 2)
+    yield (x := encoding.embed(content.clone(), state))
+    heads = x.unflatten(-1, (spec.num_heads, -1)).transpose(1, 2)  # (B, L, D) to (B, L, H, K) to (B, H, L, K)
     for layer in range(spec.num_layers):
         yield encoding.residual(x.clone(), None, state, layer)
         q, k = encoding.query_key(heads.clone(), heads.clone(), x.clone(), state, layer)
@@ -149,7 +149,7 @@ def _told(encoding: "PositionalEncoding", content: "Tensor", prepared: Any) -> I
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:
-    """The cost of every kind of run, by `RunConfig.kind_key`.
+    """Return the cost of every kind of run, by `RunConfig.kind_key`.
 
     Raises:
         UserError: Naming every run that cannot work.
@@ -166,11 +166,11 @@ def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:
 
 
 def matched(config: RunConfig, reference: RunConfig) -> RunConfig:
-    """A run made as costly as another under its regime, by the width of its feed-forward layers.
+    """Return a run that costs as much as another under its regime, by the width of its feed-forward layers.
 
     Args:
-        config: Of the run.
-        reference: What it is to be matched to: the same task with another encoding.
+        config: Run to match.
+        reference: Run to match it to: the same task with another encoding.
 
     Raises:
         UserError: If no width brings it within 1 %, which a suite may not call matched.

@@ -41,7 +41,7 @@ class Task:
         chance: The headline metric on the test split of the best constant prediction, at the default tier: what a model
             reaches that ignores its input. ``None`` where that has not been measured.
         beyond: Lengths (or image sides) of the length (resolution) extrapolation, in multiples of the trained one.
-        cite: What to cite for the data: keys of `references.bib`.
+        cite: Works to cite for the data: keys of `references.bib`.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
         prepared_by: The data settings that the prepared tensors depend on; they name the file that keeps the tensors.
         data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.
@@ -80,7 +80,7 @@ class Task:
 
     @property
     def percent(self) -> bool:
-        """Whether the headline metric is a share of 1, which people read in percent, and its differences in points."""
+        """True if the headline metric is a share of 1, which people read in percent, and its differences in points."""
         return self.kind.percent
 
     @property
@@ -100,12 +100,12 @@ class Task:
 
     @property
     def causal(self) -> bool:
-        """Whether a token sees only the tokens before it."""
+        """True if a token sees only the tokens before it."""
         return self.kind.causal
 
     @property
     def embedded(self) -> bool:
-        """Whether its data needs no download."""
+        """True if its data needs no download."""
         return self.source is None
 
     def model_class(self) -> Any:

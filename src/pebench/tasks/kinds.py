@@ -14,8 +14,8 @@ class TaskKind:
         metric: The headline metric, without its split: the module logs ``val/<metric>`` and ``test/<metric>``.
         higher_is_better: The direction of the headline metric.
         unit: The examples that throughput counts, in the plural: ``texts``.
-        causal: Whether a token sees only the tokens before it.
-        percent: Whether the metric is a share of 1, which people read in percent, and its differences in points.
+        causal: True if a token sees only the tokens before it.
+        percent: True if the metric is a share of 1, which people read in percent, and its differences in points.
 
     Example:
         A kind that pebench has no module for is declared with a module of one's own:

@@ -17,6 +17,7 @@ TASKS = (
         "lm-grammar",
         summary="Sentences of a small grammar with agreement across clauses (embedded)",
         data="pebench.data.language:Grammar",
+        chance=0.9239,
         splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
         cite=("pebench",),
         budgets=with_smoke(
@@ -31,6 +32,7 @@ TASKS = (
         "lm-shakespeare",
         summary="Tiny Shakespeare, characters",
         data="pebench.data.language:Shakespeare",
+        chance=4.8503,
         source=sources.SHAKESPEARE,
         splits="first 90 % of the characters train, next 5 % validation, last 5 % test",
         cite=("karpathy2015charrnn",),
@@ -51,6 +53,7 @@ TASKS = (
         "lm-wikitext2",
         summary="WikiText-2, byte-pair tokens trained on its train split",
         data="pebench.data.language:WikiText2",
+        chance=2.9369,
         source=sources.WIKITEXT2,
         splits="the published train, validation and test splits",
         cite=("merity2017pointer",),

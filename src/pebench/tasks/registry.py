@@ -18,6 +18,7 @@ from pebench.encodings.options import split_options
 from pebench.encodings.origins import digest, source_of
 from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import format_encoding
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Task
 
@@ -112,7 +113,7 @@ def normal_name(name: str) -> str:
 
 
 def is_task(name: str) -> bool:
-    """Whether `name` means a task; the module of a place is imported to see."""
+    """Return True if a name means a task; the module of a place is imported to see."""
     with contextlib.suppress(UserError):
         base = name.partition("(")[0].rstrip()
         return base in TASKS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
@@ -163,7 +164,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
             raise UserError(f"task {name!r} has no options, got {', '.join(options)}.")
         return replace(found, name=name)
     chosen = _normal_options(name, found, options)
-    full = f"{name}({', '.join(f'{option}={value!r}' for option, value in sorted(chosen.items()))})" if chosen else name
+    full = format_encoding(name, dict(sorted(chosen.items())), literal=True)
     try:
         task = found(**chosen)
     except (Exception, SystemExit) as error:
@@ -207,7 +208,7 @@ def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict
 
     Args:
         name: Name or place of the task.
-        maker: What makes it.
+        maker: The function or class that makes it.
         options: Options as they were given.
 
     Raises:
@@ -281,8 +282,8 @@ def stays_here(names: Iterable[str], script: bool, modules: bool = True) -> str:
 
     Args:
         names: Names of tasks.
-        script: Whether those processes import the script again that started this one, as multiprocessing's do.
-        modules: Whether they import the modules that this one has.
+        script: True if those processes import the script again that started this one, as multiprocessing's do.
+        modules: True if they import the modules that this one has.
     """
     bases = (name.partition("(")[0] for name in names)
     return plugins.stays_here(_modules, bases, script, modules)

@@ -1,4 +1,4 @@
-"""Where data comes from: a local folder, a cache, or the network by each library's normal route. No torch here."""
+"""Sources of data: a local folder, a cache, or the network by each library's normal route. No torch here."""
 
 import hashlib
 import json
@@ -16,10 +16,10 @@ from pebench.encodings.origins import digest, source_of
 from pebench.errors import UserError
 
 PROBE_S = 3.0
-"""How long to wait for the network before saying that there is none, in seconds."""
+"""Longest wait for the network before it counts as absent, in seconds."""
 
 PREPARATION = 6
-"""Raised when the way from source to tensors changes, so that older prepared files are not used."""
+"""Version of the way from source to tensors: raise it with a change, so that older prepared files are not used."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Source:
     """A data set outside this package.
 
     Args:
-        title: What messages and file names call it.
+        title: Its name in messages and file names.
         local: Its files in a local data folder.
-        url: Where it is downloaded from, or the site that is asked whether it is there.
+        url: The address of the download, or of the site that is asked whether it can be reached.
         hub: Its name on the Hugging Face hub, if it is there.
         config: Its configuration on the hub, if it has several.
         pin: Commit on the hub, or checksum.
@@ -49,7 +49,7 @@ class Source:
 
     @property
     def site(self) -> str:
-        """What is asked whether the network is there: the hub that the user has chosen, or `url`."""
+        """The address that shows whether the network is there: that of the hub that the user has chosen, or `url`."""
         return os.environ.get("HF_ENDPOINT", self.url) if self.hub else self.url
 
     def __str__(self) -> str:
@@ -83,25 +83,25 @@ SHAKESPEARE = Source(
 
 
 def cache_folder() -> Path:
-    """Where downloads and prepared data are kept: ``PEBENCH_CACHE_DIR``, or pebench in the user's cache."""
+    """Return the folder of downloads and prepared data: ``PEBENCH_CACHE_DIR``, or pebench in the user's cache."""
     if named := os.environ.get("PEBENCH_CACHE_DIR"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pebench"
 
 
 def files_folder(data_dir: Path | None) -> Path:
-    """Where files are that no library caches: in the local data folder if one is used, else among our downloads."""
+    """Return the folder of files that no library caches: the local data folder if one is used, else our downloads."""
     return data_dir or cache_folder() / "downloads"
 
 
 def offline() -> bool:
-    """Whether the user has forbidden the network: ``--offline``, ``PEBENCH_OFFLINE`` or ``HF_HUB_OFFLINE``."""
+    """Return True if the user has forbidden the network: ``--offline``, ``PEBENCH_OFFLINE`` or ``HF_HUB_OFFLINE``."""
     names = ("PEBENCH_OFFLINE", "HF_HUB_OFFLINE")
     return any(os.environ.get(name, "").lower() in ("1", "on", "true", "yes") for name in names)
 
 
 def reachable(url: str) -> bool:
-    """Whether a server answers at all, proxies included, within `PROBE_S` seconds."""
+    """Return True if a server answers at all, proxies included, within `PROBE_S` seconds."""
     if offline():
         return False
     answered, done = [], threading.Event()
@@ -150,7 +150,7 @@ def check_available(source: Source, data_dir: Path | None) -> None:
     """Find out in seconds whether data can be had, before anything heavy is loaded.
 
     Args:
-        source: Of the data, which has not been prepared on this machine.
+        source: The data's source, which has not been prepared on this machine.
         data_dir: Local data folder, if one is used.
 
     Raises:
@@ -172,7 +172,7 @@ def check_available(source: Source, data_dir: Path | None) -> None:
 
 
 def downloaded(source: Source) -> bool:
-    """Whether an earlier download is on this machine."""
+    """Return True if an earlier download is on this machine."""
     if source.hub is None:
         return any(files_folder(None).glob(source.local.rstrip("/")))
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

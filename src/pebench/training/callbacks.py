@@ -1,4 +1,4 @@
-"""What the runner adds to a Lightning Trainer: randomness by step, a curve, a stopwatch, a guard."""
+"""Callbacks of a run: randomness by step, validation curve, stopwatch, guards, checkpoints to resume from."""
 
 import math
 import signal
@@ -24,14 +24,14 @@ class StepSeed(Callback):
     """Seeds dropout by run and step, so that rows with the same seed drop the same channels.
 
     Args:
-        seed: Of the run.
+        seed: The run's seed.
     """
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Start the step's stream."""
+        """Seed dropout for the step."""
         rank = (trainer.global_rank,) if trainer.global_rank else ()  # processes that share a batch drop differently
         seed = stream(self.seed, "step", trainer.global_step, *rank)
         torch.default_generator.manual_seed(seed)  # manual_seed would visit every kind of device: 0.4 ms a step
@@ -40,14 +40,14 @@ class StepSeed(Callback):
 
 
 class Curve(Callback):
-    """Keeps the validation metrics along the run, and tells of progress.
+    """Keeps the validation metrics along the run, and reports progress.
 
     Args:
         on_progress: Called at every log and every validation with the step and the metrics known by then.
 
     Attributes:
         points: One mapping per validation, each with its ``step`` and the loss of the latest logged step.
-        train_loss: Of that step, in nats.
+        train_loss: Loss of that step, in nats.
     """
 
     def __init__(self, on_progress: Callable[[int, Mapping[str, float]], None]) -> None:
@@ -58,13 +58,13 @@ class Curve(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Tell of progress a few times a run."""
+        """Report progress a few times a run."""
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Keep a point.
+        """Keep the validation metrics as a point.
 
         Raises:
             DivergedError: If a metric is not finite.
@@ -77,7 +77,7 @@ class Curve(Callback):
         self.on_progress(trainer.global_step, self.points[-1])
 
     def state_dict(self) -> dict[str, Any]:
-        """The points, for a checkpoint."""
+        """Return the points, for a checkpoint."""
         return {"points": self.points, "train_loss": self.train_loss}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ class Stopwatch(Callback):
         steps: Steps in it.
         earlier: Wall-clock time of the attempts that this one resumes, in seconds.
         started: When the first of them began, in UTC.
-        devices: What they ran on, each once, the latest last.
+        devices: Devices that they ran on, each once, the latest last.
     """
 
     WARM_UP = 3
@@ -102,13 +102,13 @@ class Stopwatch(Callback):
         self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
         self.devices: list[str] = []
-        self._place: list[Any] = []  # what decides how fast it goes: the device, threads, processes
+        self._place: list[Any] = []  # device, threads and processes, which decide the speed
         self._born = time.perf_counter()
         self._since: float | None = None
         self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
 
     def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        """Note the device."""
+        """Keep the device's name."""
         if not self.devices:
             self.devices = [environment.device_text(trainer.strategy.root_device)]
             self._place = [*self.devices, torch.get_num_threads(), trainer.world_size]
@@ -142,7 +142,7 @@ class Stopwatch(Callback):
             self._since = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Stop the watch, and tell the time so far to the checkpoint that is being written."""
+        """Stop the watch, and return the time so far for the checkpoint that is being written."""
         self._pause()
         kept = {"seconds": self.seconds, "steps": self.steps, "wall": self.wall}
         return {**kept, "started": self.started, "devices": self.devices, "place": self._place}
@@ -150,7 +150,7 @@ class Stopwatch(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         earlier, here = state_dict["devices"], self.devices[-1:]
-        if state_dict["place"] == self._place:  # else its speed is another's
+        if state_dict["place"] == self._place:  # another place has another speed
             self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
         self.earlier, self.started = state_dict["wall"], state_dict["started"]
         self.devices = [*(device for device in earlier if device not in here), *here]
@@ -162,18 +162,18 @@ class Stopwatch(Callback):
 
 
 class OwnSignals(Callback):
-    """Leaves SIGTERM to who asked for the run: Lightning, which takes it, would have the run fail where it may stop."""
+    """Restores the handler of SIGTERM: Lightning's own would have the run fail where it may stop."""
 
     def __init__(self) -> None:
         self.handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self, *_: Any) -> None:
-        """Give it back; Lightning has it by now."""
+        """Restore the handler that Lightning has replaced by now."""
         if threading.current_thread() is threading.main_thread() and self.handler is not None:
             signal.signal(signal.SIGTERM, self.handler)
 
     def on_test_start(self, *_: Any) -> None:
-        """Likewise."""
+        """Restore the handler again: testing replaces it too."""
         self.on_train_start()
 
 
@@ -185,7 +185,7 @@ class FiniteLoss(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Look at the loss.
+        """Check the loss.
 
         Raises:
             DivergedError: If it is not finite.
@@ -198,12 +198,12 @@ class FiniteLoss(Callback):
 
 
 class LastValidation(Callback):
-    """Has validation follow the last step, even where the evaluations do not divide the steps."""
+    """Makes validation follow the last step, even where the evaluations do not divide the steps."""
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """At the last step, ask for the end; Lightning then validates."""
+        """Ask for the end at the last step; Lightning then validates."""
         if trainer.global_step == trainer.max_steps:
             trainer.should_stop = True
 
@@ -215,8 +215,8 @@ class Resumable(Checkpoint):
     of a validation or test, the run resumes from the validation before.
 
     Args:
-        path: Of the checkpoint.
-        stop: Says whether to stop.
+        path: Path of the checkpoint.
+        stop: Returns True to stop the run.
         made_of: Data, code and versions of the run, kept with its state.
     """
 
@@ -227,7 +227,7 @@ class Resumable(Checkpoint):
         self.saved = time.monotonic()
 
     def state_dict(self) -> dict[str, Any]:
-        """What the run is made of, for a checkpoint."""
+        """Return what the run is made of, for a checkpoint."""
         return {"made_of": dict(self.made_of)}
 
     def on_train_batch_end(
@@ -257,11 +257,11 @@ class Resumable(Checkpoint):
             raise InterruptedRunError("stopped while evaluating")
 
     def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Likewise."""
+        """Stop if asked."""
         self.on_validation_batch_end(trainer)
 
     def _due(self, trainer: Trainer) -> bool:
-        """Whether a minute is over; only looked at now and then, where processes must agree."""
+        """Return True once a minute is over; only asked now and then, as processes must agree."""
         if trainer.global_step % int(trainer.log_every_n_steps):  # type: ignore[attr-defined]
             return False
         return trainer.strategy.reduce_boolean_decision(time.monotonic() - self.saved > self.EVERY_S, all=False)

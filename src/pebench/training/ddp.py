@@ -1,4 +1,4 @@
-"""One run on several devices: a process each, joined by Lightning's DDP."""
+"""One run on several devices: one process for each, joined by Lightning's DDP."""
 
 import contextlib
 import multiprocessing
@@ -15,39 +15,39 @@ import torch
 from pebench.config import Options, RunConfig
 from pebench.errors import InterruptedRunError
 from pebench.runs.parent import end_with_parent
-from pebench.training.runner import Progress, run
+from pebench.training.runner import Progress, train
 
 LOST_S = 30.0
-"""How long a run has to fail by itself once one of its processes has, in seconds."""
+"""Seconds that a run has to fail by itself once one of its processes has failed."""
 
 
 def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> None:
-    """`pebench.training.runner.run`, on as many devices as the options say.
+    """Train a run on as many devices as the options ask for; see `pebench.training.runner.train`.
 
     On CPUs a device is a process, with ``options.threads`` threads each. The batch is dealt out to the
     devices and the gradients are averaged, so the run is the same but for rounding (and dropout).
 
     Args:
-        config: What to run.
-        options: Where and on what.
-        on_progress: Told the step and the latest metrics now and then.
+        config: Run to train.
+        options: Output folder, device, number of devices and the like.
+        on_progress: Called with the step and the latest metrics now and then.
         stop: Asked at every step whether to stop.
     """
     if options.devices == 1:
-        run(config, options, on_progress, stop)
+        train(config, options, on_progress, stop)
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "LOCAL_RANK": "0"}
     context = multiprocessing.get_context("spawn")  # nothing half-initialised is inherited
-    helpers = [context.Process(target=_help, args=(config, options, rank)) for rank in range(1, options.devices)]
+    helpers = [context.Process(target=_train_share, args=(config, options, rank)) for rank in range(1, options.devices)]
     over = threading.Event()
-    watchers = [threading.Thread(target=_watch, args=(helper, over), daemon=True) for helper in helpers]
+    watchers = [threading.Thread(target=_end_with, args=(helper, over), daemon=True) for helper in helpers]
     try:
         for helper, watcher in zip(helpers, watchers, strict=True):
             helper.start()
             watcher.start()
-        run(config, options, on_progress, stop)
+        train(config, options, on_progress, stop)
         over.set()
         for watcher in watchers:
             watcher.join()
@@ -61,10 +61,10 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
             os.environ.pop(name)
 
 
-def _watch(helper: Any, over: threading.Event) -> None:
-    """Wait for a process to end; if it has failed and the run goes on, end this process.
+def _end_with(helper: Any, over: threading.Event) -> None:
+    """Wait for a process to end; if it failed while the run goes on, end this process too.
 
-    It may be waiting for that one, for half an hour, where no exception can reach it.
+    This process may be waiting for that one, for half an hour, where no exception can reach it.
     """
     helper.join()
     if helper.exitcode and not over.wait(LOST_S):
@@ -72,10 +72,10 @@ def _watch(helper: Any, over: threading.Event) -> None:
         os._exit(1)
 
 
-def _help(config: RunConfig, options: Options, rank: int) -> None:
-    """What the second and further processes do: the same run, without telling or writing."""
+def _train_share(config: RunConfig, options: Options, rank: int) -> None:
+    """Train the same run in a further process, which neither reports nor writes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["LOCAL_RANK"] = str(rank)
     end_with_parent()
     with contextlib.suppress(InterruptedRunError):  # all stop together
-        run(config, options)
+        train(config, options)

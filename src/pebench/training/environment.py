@@ -1,4 +1,4 @@
-"""What a run was made with: versions, commit, device."""
+"""The environment of a run: versions, commit, device, memory."""
 
 import contextlib
 import functools
@@ -21,19 +21,19 @@ PACKAGES = ("pebench", "torch", "torchvision", "lightning", "torchmetrics", "dat
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that can change a result."""
+    """Return the versions of Python and of the packages that can change a result."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             found[package] = "absent"
-    return found | {"torch": str(torch.__version__)}  # which is a class of its own, that no checkpoint may hold
+    return found | {"torch": str(torch.__version__)}  # a class of torch's own, which no checkpoint may hold
 
 
 @functools.cache
 def commit() -> str | None:
-    """The commit of pebench's own checkout; where its code is another, that code's digest too. None outside one."""
+    """Return the commit of pebench's checkout, with the digest of uncommitted code; None outside a checkout."""
     root = PACKAGE.parents[1]
     if not (root / ".git").exists():
         return None
@@ -47,9 +47,9 @@ def commit() -> str | None:
 
 @functools.cache
 def code() -> str:
-    """SHA-256 of pebench's own source files: which code runs, whatever the checkout's history says of it.
+    """Return the SHA-256 of pebench's own source files, which identifies the code whatever the checkout's history.
 
-    The suites that lie among them in an installed package are no code: runs are the same from a checkout.
+    The suites that lie among them in an installed package are left out: runs are the same from a checkout.
     """
     root, found = PACKAGE, hashlib.sha256()
     for path in sorted({*root.rglob("*.py")} - {*root.glob("benchmarks/**/*")}):
@@ -64,7 +64,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """What computes: the model of the processor or accelerator."""
+    """Return the model of the processor or accelerator."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     if device.type != "cpu":
@@ -77,12 +77,12 @@ def device_name(device: torch.device) -> str:
 
 
 def device_text(device: torch.device) -> str:
-    """A device as records name it: ``cpu: AMD EPYC 9754``."""
+    """Return a device as records name it: ``cpu: AMD EPYC 9754``."""
     return f"{device.type}: {device_name(device)}"
 
 
 def reset_peak_memory() -> None:
-    """Have `peak_memory_gib` count from here on, where that can be had: on CUDA, and of processes on Linux."""
+    """Make `peak_memory_gib` count from here on, where the system can: on CUDA, and for processes on Linux."""
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(OSError):
@@ -90,7 +90,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory_gib(device: torch.device) -> float | None:
-    """Largest memory so far: of the accelerator if one is used, else resident memory of this process, if known."""
+    """Return the peak memory in GiB: the accelerator's, or this process's resident memory; None if unknown."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**30
     with contextlib.suppress(OSError):  # Linux; getrusage would count the parent's memory before exec, too
@@ -106,13 +106,13 @@ def peak_memory_gib(device: torch.device) -> float | None:
 
 
 def describe(devices: Sequence[str], precision: str, compiled: bool, attention: str) -> dict[str, Any]:
-    """What a record says of the circumstances.
+    """Return the environment as records hold it.
 
     Args:
-        devices: What computed, one after the other, by `device_text`.
+        devices: Devices used one after the other, as `device_text` names them.
         precision: A Lightning precision.
-        compiled: Whether the trunk was.
-        attention: The kernel that attention took.
+        compiled: True if the trunk was compiled.
+        attention: Attention kernel that was taken.
     """
     return {
         "versions": versions(), "commit": commit(), "device": ", then ".join(devices),

@@ -1,4 +1,4 @@
-"""The test split again, at lengths and resolutions that the model was not trained at, and without its order."""
+"""Length and resolution extrapolation: the test split at sizes that the model was not trained at."""
 
 import logging
 import math
@@ -18,20 +18,20 @@ from pebench.models.base import SequenceModule
 log = logging.getLogger(__name__)
 
 
-def measure_beyond(
+def measure_extrapolation(
     trainer: Trainer, module: SequenceModule, data: TensorDataModule, factors: Sequence[float], stop: Callable[[], bool]
 ) -> dict[str, float]:
-    """Metrics of the test split at other sizes, without further training.
+    """Measure the metrics of the test split at other sizes, without further training.
 
-    A language model is asked for the same tokens in longer windows, and, as a control, with windows of the
-    trained length that overlap by half, ``sliding``: what longer windows gain by context alone, it gains too.
-    A classifier's control is ``shuffled``, its tokens or patches in random order: what a bag of them tells.
+    A language model predicts the same tokens in longer windows, and, as a control, in windows of the trained length
+    that overlap by half, ``sliding``, which gain the same context as longer windows without their new positions.
+    A classifier's control is ``shuffled``, its tokens or patches in random order, which leaves a bag of them.
 
     Args:
-        trainer: Of the run; it says where the model computes, and in which precision.
-        module: With the weights that were tested.
-        data: Of the run.
-        factors: How many times as long or as wide as in training.
+        trainer: The run's trainer, which sets device and precision.
+        module: Model with the weights that were tested.
+        data: The run's data.
+        factors: Sizes as multiples of the trained length or width.
         stop: Asked at every batch whether to stop.
 
     Returns:
@@ -47,31 +47,31 @@ def measure_beyond(
     for label, batches in data.beyond(factors):
         try:
             with torch.inference_mode(), trainer.precision_plugin.forward_context():
-                for batch in ready(batches, module, data, stop):
+                for batch in prepared_batches(batches, module, data, stop):
                     module.update(batch, "test")
         except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
             if encoding.beyond != "refuses":
                 log.warning("nothing was measured at %s: %s", label, blame(error))
         else:
-            for name, metric in tested(module).items():
+            for name, metric in test_metrics(module).items():
                 if math.isfinite(value := float(metric.compute())):
                     found[f"{name}@{label}"] = value
                 else:  # which no record can hold
                     log.warning("nothing was measured at %s: %s is %s", label, name, value)
-        for metric in tested(module).values():
+        for metric in test_metrics(module).values():
             metric.reset()
     return found
 
 
-def ready(
+def prepared_batches(
     batches: Iterable[Any], module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
 ) -> Iterator[Any]:
-    """Batches as a Trainer would hand them to a model: on its device, and prepared.
+    """Yield batches as a Trainer would give them to a model: on its device, and augmented or padded by the data.
 
     Args:
-        batches: Of its data.
-        module: Where they go.
-        data: Of the run.
+        batches: Batches from a data loader.
+        module: Model whose device they go to.
+        data: The run's data.
         stop: Asked at every batch whether to stop.
 
     Raises:
@@ -83,6 +83,6 @@ def ready(
         yield data.on_after_batch_transfer(tuple(part.to(module.device) for part in batch), 0)
 
 
-def tested(module: SequenceModule) -> dict[str, Metric]:
-    """The metrics of the test split."""
+def test_metrics(module: SequenceModule) -> dict[str, Metric]:
+    """Return the metrics of the test split by name."""
     return {name: module.metric(name) for name in module.metrics if name.startswith("test/")}

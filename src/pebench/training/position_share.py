@@ -1,4 +1,4 @@
-"""How much of what each block is given is position: shares of the residual stream's variance, layer by layer."""
+"""Position variance share: the part of the residual stream's variance that lies between positions, by layer."""
 
 import copy
 import functools
@@ -12,21 +12,22 @@ from pebench.data.base import TensorDataModule
 from pebench.encodings.checks import blame
 from pebench.errors import InterruptedRunError
 from pebench.models.base import SequenceModule
-from pebench.training.extrapolation import ready
+from pebench.training.extrapolation import prepared_batches
 
 EXAMPLES = 512
-"""Of the validation split at most, so that it takes seconds."""
+"""Largest number of validation examples, so that it takes seconds."""
 
 
 class PositionShare:
-    """The share of vectors' variance that lies between positions: what position alone tells of them.
+    """The share of vectors' variance that lies between positions, summed up batch by batch.
 
-    The share is epsilon squared: the ratio of sums of squares less what it would be by chance, so that it is zero on
-    average where position tells nothing, however few the vectors. What the vectors of an example have in common, beside
-    position, lowers it by at most 1/n with n examples of one length, and somewhat more with texts of different ones.
+    The share is epsilon squared: the ratio of sums of squares less its expectation by chance, so that it is zero on
+    average where vectors do not depend on position, however few they are. What the vectors of an example have in
+    common, beside position, lowers it by at most 1/n with n examples of one length, and somewhat more with texts of
+    different lengths.
 
     Args:
-        length: Positions L.
+        length: Largest number of positions L.
         width: Channels D.
 
     Source:
@@ -46,7 +47,7 @@ class PositionShare:
         self.squares = 0.0
 
     def update(self, x: Tensor, valid: Tensor | None = None) -> None:
-        """Count vectors (B, L, D), of a text shorter than the longest too, but those where `valid` (B, L) is False."""
+        """Add vectors (B, L, D), where L may be less than `length`, except those where `valid` (B, L) is False."""
         batch, length, _ = x.shape
         x = x.cpu().double()  # not every accelerator has 64 bit
         kept = torch.ones(batch, length, dtype=torch.bool) if valid is None else valid.cpu()
@@ -56,7 +57,7 @@ class PositionShare:
         self.squares += float(x.square().sum())
 
     def compute(self) -> float | None:
-        """The share; None where no position has two vectors, all are the same, or some are no numbers."""
+        """Return the share; None where no position has two vectors, all are the same, or some are no numbers."""
         seen = self.counts > 0
         total, groups = float(self.counts.sum()), int(seen.sum())
         whole = self.sums.sum(0).square().sum() / total
@@ -68,15 +69,15 @@ class PositionShare:
         return float((between - (groups - 1) * within) / overall)
 
 
-def measure_shares(
+def measure_position_share(
     untrained: SequenceModule, trained: SequenceModule, data: TensorDataModule, stop: Callable[[], bool]
 ) -> dict[str, list[float | None]]:
-    """The shares in a model as it began and as it ended; nothing where they cannot be measured.
+    """Return the shares in a model as it began and as it ended; nothing where they cannot be measured.
 
     Args:
-        untrained: Which is used up.
-        trained: Which is left as it is.
-        data: Of the run.
+        untrained: Model as it began; hooks are left on it.
+        trained: Model as it ended; it is copied.
+        data: The run's data.
         stop: Asked at every batch whether to stop.
 
     Raises:
@@ -97,39 +98,42 @@ def measure_shares(
 def position_shares(
     module: SequenceModule, data: TensorDataModule, stop: Callable[[], bool] = lambda: False, start: int = 0
 ) -> list[float | None]:
-    """The shares of position in what enters each block, and last in what enters the norm before the output layer.
+    """Return the position variance share of the input of each block, and last of the norm before the output layer.
 
-    Measured on validation examples, each at its own length, without gradients and in 32 bit. Where a position is a cell
-    of a grid, or a place in a text, examples have something in common there whatever a model is told: images their
-    middle, texts their beginning and their length. So compare with an encoding that tells nothing; in a causal model it
-    too finds positions, behind the first block.
+    Measured on validation examples, each at its own length, without gradients and in 32 bit. Examples have something in
+    common at a position even without an encoding: images their middle, texts their beginning and their length. So
+    compare with ``none``; in a causal model it too finds positions, behind the first block.
 
     Args:
-        module: A copy, since it is watched from here on; never compiled.
-        data: Of its task.
+        module: A copy that was never compiled; hooks are left on it.
+        data: Data of its task.
         stop: Asked at every batch whether to stop.
-        start: How many positions at the beginning of every example are left out.
+        start: Number of positions left out at the beginning of every example.
 
     Returns:
-        As many as the model has blocks, and one.
+        One share for each block, and one for the output layer.
 
     Raises:
         InterruptedRunError: If asked to stop.
     """
     trunk = module.eval().trunk
     valid: list[Tensor | None] = [None]
-    trunk.register_forward_pre_hook(lambda _, inputs: valid.__setitem__(0, inputs[2] if len(inputs) > 2 else None))
     parts = (*trunk.blocks, trunk.norm)
     shares = [PositionShare(trunk.encoding.spec.max_len, trunk.d_model) for _ in parts]
+
+    def keep_valid(_: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        valid[0] = inputs[2] if len(inputs) > 2 else None  # blocks are not given it
 
     def watch(share: PositionShare, _: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
         share.update(inputs[0][:, start:], None if valid[0] is None else valid[0][:, start:])
 
+    trunk.register_forward_pre_hook(keep_valid)
     for part, share in zip(parts, shares, strict=True):
         part.register_forward_pre_hook(functools.partial(watch, share))
     examples, _ = data.split("val")
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     with torch.inference_mode():
-        for batch in ready(map(examples.__getitem__, order[:EXAMPLES].split(data.batch_size)), module, data, stop):
+        chosen = [examples[indices] for indices in order[:EXAMPLES].split(data.batch_size)]
+        for batch in prepared_batches(chosen, module, data, stop):
             module.loss(batch)
     return [share.compute() for share in shares]

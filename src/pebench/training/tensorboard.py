@@ -1,4 +1,4 @@
-"""What a run leaves for TensorBoard: its curves, its row under HParams, a picture of what its encoding has learnt."""
+"""A run in TensorBoard: its curves, its row under HParams, and a picture of its trained encoding."""
 
 import logging
 import time
@@ -17,40 +17,40 @@ from pebench.errors import UserError
 from pebench.runs.records import Record
 
 FAILED = ".failed"
-"""What the name of the file ends with that tells of a failure."""
+"""Suffix of the event file that records a failure."""
 
 LONGEST = 512
-"""Positions that a picture has at most: it takes all pairs of them."""
+"""Largest number of positions in a picture, which shows all pairs of them."""
 
 
 class RunLogger(TensorBoardLogger):
-    """One event file for each attempt at a run, and the steps of its record.
+    """Logger with one event file for each attempt at a run, and steps counted as in its record.
 
     Args:
-        folder: Of the run.
-        resumed: The step that it resumes from, 0 if it is new; what an earlier attempt logged later is not shown.
+        folder: The run's folder.
+        resumed: Step that the attempt resumes from, 0 for a new run; what an earlier attempt logged later is not shown.
     """
 
     def __init__(self, folder: Any, resumed: int = 0) -> None:
         if resumed:
-            _wait_out_the_second(Path(folder))
+            _wait_for_next_second(Path(folder))
         super().__init__(
             folder, name="", version="", default_hp_metric=False, purge_step=resumed + 1 if resumed else None
         )
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log without the epoch, which says nothing here, and with the steps that are done, as records count them.
+        """Log without the epoch, which means nothing here, and by the number of finished steps, as records count.
 
-        Lightning counts those before the present one in training, and all of them in the test.
+        Lightning counts the steps before the present one in training, and all of them in the test.
         """
-        told = {name: value for name, value in metrics.items() if name != "epoch"}
-        done = step is None or any(name.startswith("test/") for name in told)
-        super().log_metrics(told, step if done else step + 1)  # type: ignore[operator]
+        shown = {name: value for name, value in metrics.items() if name != "epoch"}
+        finished = step is None or any(name.startswith("test/") for name in shown)
+        super().log_metrics(shown, step if finished else step + 1)  # type: ignore[operator]
 
     @rank_zero_only
     def save(self) -> None:
-        """Have what is logged on the disk; the hyperparameters are in the record."""
+        """Write what is logged to the disk; the hyperparameters are in the record."""
         if self._experiment is not None:
             self._experiment.flush()
 
@@ -69,12 +69,12 @@ class RunLogger(TensorBoardLogger):
 
 
 def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding) -> None:
-    """Log what only the end of a run knows, and close its file.
+    """Log the result of a finished run, and close its file.
 
     Args:
-        logger: Of the run.
-        record: Of the run.
-        encoding: With the weights that were tested; it is moved to the CPU.
+        logger: The run's logger.
+        record: The run's record.
+        encoding: Encoding with the weights that were tested; it is moved to the CPU.
     """
     writer, step = logger.experiment, int(record.metrics["best_step"])
     for name, value in record.metrics.items():
@@ -82,12 +82,12 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
             writer.add_scalar(_tag(name), value, step)
     _log_hyperparameters(writer, record)
     trained = record.parameters["encoding"] > 0
-    told = trained or record.config.seed == 0  # a fixed one is the same with any seed
-    if told and encoding.spec.max_len <= LONGEST:
+    shown = trained or record.config.seed == 0  # a fixed one is the same with any seed
+    if shown and encoding.spec.max_len <= LONGEST:
         try:
             note = f"trained for {step} steps" if trained else "nothing in it is trained"
             writer.add_image("encoding", _picture(encoding, record.config.encoding, note), step, dataformats="HWC")
-        except UserError:  # it tells nothing of position
+        except UserError:  # it has no effect to draw
             pass
         except Exception as error:  # a picture is no reason to lose a run
             logging.getLogger(__name__).warning("the encoding could not be drawn: %s", blame(error))
@@ -95,11 +95,11 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
 
 
 def log_failure(folder: Path, config: RunConfig) -> None:
-    """Log that a run failed, in a file of its own, which the next attempt removes: a row under HParams without metrics.
+    """Log that a run failed: a row under HParams without metrics, in a file of its own, which the next attempt removes.
 
     Args:
-        folder: Of the run.
-        config: Of the run.
+        folder: The run's folder.
+        config: The run's configuration.
     """
     from tensorboard.plugins.hparams.api_pb2 import Status
     from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG
@@ -118,11 +118,11 @@ def log_failure(folder: Path, config: RunConfig) -> None:
             writer.file_writer.add_summary(summary)
 
 
-def _wait_out_the_second(folder: Path) -> None:
-    """Begin no file in the second of an earlier attempt's.
+def _wait_for_next_second(folder: Path) -> None:
+    """Wait until no earlier attempt's file was begun in this second.
 
-    TensorBoard reads files in the order of their names, which tell whole seconds, and then a number as text: within
-    one second the tenth file of a process comes before the ninth, and what the later attempt takes back is shown.
+    TensorBoard reads files in the order of their names, which hold whole seconds, and then a number as text: within
+    one second the tenth file of a process comes before the ninth, and steps that the later attempt removed are shown.
     """
     begun = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
     while str(int(now := time.time())) in begun:
@@ -130,14 +130,14 @@ def _wait_out_the_second(folder: Path) -> None:
 
 
 def _tag(name: str) -> str:
-    """What a record's metric is called here: ``val/loss`` is that of many steps already."""
+    """Return the name of a record's metric in TensorBoard, where ``val/loss`` is the curve of many steps already."""
     if "@" in name:
         return name.replace("test/", "beyond/").replace("@", "_")
     return name.replace("val/", "best/")
 
 
 def _log_hyperparameters(writer: Any, record: Record) -> None:
-    """One row of the HParams tab; a second one, or one before the end, would be wrong.
+    """Log one row of the HParams tab; a second one, or one before the end, would be wrong.
 
     Its metrics are scalars that are there already; Lightning's own way would log them once more, at step 0.
     """
@@ -158,7 +158,7 @@ def _hyperparameters(config: RunConfig) -> dict[str, Any]:
 
 
 def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:
-    """What the encoding tells by now, as pixels (height, width, 3)."""
+    """Return a picture of the effects of an encoding, as pixels (height, width, 3)."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

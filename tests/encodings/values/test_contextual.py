@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from pebench.models.transformer import Masks, SelfAttention
+from pebench.models.attention import Masks
+from pebench.models.transformer import SelfAttention
 
 from .helpers import (
     GRID_CELLS,
@@ -243,7 +244,7 @@ def test_these_logits_are_those_of_the_trunk(name, monkeypatch):
     """`helpers.attend` does what `SelfAttention` does: same scale, same order, same input."""
     encoding, caught = encode(name, TEXT_CELLS, (9,), causal=True), []
 
-    def catch(q, k, v, mask, causal, scale):
+    def catch(q, k, v, mask, causal, scale, kernel):
         caught.append(q @ k.mT * scale + (0 if mask is None else mask.clamp(min=-1e9)))
         return v
 

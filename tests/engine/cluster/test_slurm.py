@@ -18,7 +18,7 @@ from pebench.models.base import SequenceModule
 from pebench.runs.leases import holder_of
 from pebench.runs.records import find_record
 from pebench.tasks import configure
-from pebench.training.runner import resumable_step
+from pebench.training.resume import resumable_step
 
 submitit = pytest.importorskip("submitit", reason="needs submitit: pip install '.[slurm]'")
 

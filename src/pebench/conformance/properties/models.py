@@ -9,8 +9,8 @@ from pebench.conformance.bench import Bench, noise, perturbed
 from pebench.conformance.comparisons import require, require_same
 from pebench.conformance.properties.base import encoding_property
 from pebench.models import LanguageModel, TextClassifier, ViT
+from pebench.models.attention import Masks
 from pebench.models.base import SequenceModule
-from pebench.models.transformer import Masks
 
 
 @encoding_property("models")

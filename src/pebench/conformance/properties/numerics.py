@@ -1,7 +1,6 @@
 """Properties of numerical precision: attention kernels and 16-bit arithmetic."""
 
 import copy
-from unittest import mock
 
 import torch
 
@@ -9,7 +8,6 @@ from pebench.conformance.bench import Bench
 from pebench.conformance.comparisons import require, require_same
 from pebench.conformance.properties.base import encoding_property
 from pebench.conformance.properties.extrapolation import VERY_FAR
-from pebench.models import transformer
 
 
 @encoding_property("kernels")
@@ -19,7 +17,7 @@ def _kernels(bench: Bench) -> None:
     # One padded token in one of three samples: each kernel has a path of its own for masks.
     valid = torch.arange(bench.length).expand(3, -1) >= torch.tensor([[0], [1], [0]])
     for kernel in ("sdpa", "matmul"):
-        with mock.patch.object(transformer, "attention_kernel", return_value=kernel):
+        with bench.model.using_kernel(kernel):
             outputs.append([bench.model(bench.content), bench.model(bench.content, None, valid)[valid]])
     for one, other in zip(*outputs, strict=True):
         require_same(one, other, "fused attention to give the same as plain")

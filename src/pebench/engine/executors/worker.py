@@ -59,10 +59,10 @@ def work(
 
         try:
             from pebench.training.ddp import run_on_devices
-            from pebench.training.runner import run
+            from pebench.training.runner import train
 
-            train = run if options.devices == 1 else run_on_devices
-            train(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
+            train_on = train if options.devices == 1 else run_on_devices
+            train_on(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
         except KeyboardInterrupt:
             raise
         except InterruptedRunError:

@@ -92,7 +92,7 @@ def check_selecting_seeds(
         selecting: The seeds that settings are selected with, of each task.
         tested: The seeds that are tested.
         given: The suite's field, for the message.
-        selects: Whether any setting is selected.
+        selects: True if any setting is selected.
     """
     if not all(selecting):
         yield f"selection_seeds must be at least 1, got {given}."

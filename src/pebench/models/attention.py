@@ -1,0 +1,118 @@
+"""Softmax attention: its two kernels, the choice between them, and the masks that are added to the logits."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+HIDDEN = -1e30
+"""Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
+
+KernelChoice = Callable[[Tensor, Tensor | None], str]
+"""A function of queries (B, H, L, K) and mask that returns ``"sdpa"`` or ``"matmul"``."""
+
+
+def fastest_kernel(q: Tensor, mask: Tensor | None) -> str:
+    """Return the faster way of computing attention: ``"sdpa"`` or ``"matmul"``.
+
+    On a CPU, PyTorch's fused kernel is slow in 16 bit and has no fast path for a mask that needs a
+    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins.
+    """
+    if q.device.type == "cpu" and (q.dtype == torch.bfloat16 or (mask is not None and mask.requires_grad)):
+        return "matmul"
+    return "sdpa"
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, kernel: str | None = None
+) -> Tensor:
+    """Compute softmax attention.
+
+    Args:
+        q: (B, H, L, K).
+        k: (B, H, L, K).
+        v: (B, H, L, V).
+        mask: Added to the scaled logits, broadcastable to (B, H, L, L). It holds the causal mask already.
+        causal: Mask the future; only where `mask` is None.
+        scale: Factor of q·k.
+        kernel: ``"sdpa"``, PyTorch's fused kernel, or ``"matmul"``, plain matrix products; by default the faster one.
+
+    Returns:
+        (B, H, L, V).
+    """
+    if (kernel or fastest_kernel(q, mask)) == "sdpa":
+        return _fused(q, k, v, mask, causal, scale)
+    logits = q @ k.transpose(-2, -1)  # (B, H, L, K) @ (B, H, K, L) to (B, H, L, L)
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32)) * scale  # 16 bits are too few for a softmax
+    if causal:
+        mask = causal_mask(q.shape[-2], q.device)
+    if mask is not None:
+        logits = logits + mask
+    return logits.softmax(dim=-1).to(v.dtype) @ v
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    missing = q.shape[-1] - v.shape[-1]
+    padded = missing > 0 and q.device.type == "cpu"  # the fused kernel of CPUs takes heads of one width alone
+    if padded:
+        v = F.pad(v, (0, missing))
+    mask = None if mask is None else mask.to(q.dtype)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
+    return mixed[..., :-missing] if padded else mixed
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """Return (L, L): zero where a row may look, minus infinity in its future."""
+    return torch.full((length, length), float("-inf"), device=device).triu(1)
+
+
+class Masks:
+    """Masks of padding and of the future, added to a bias once, however many layers and steps share it.
+
+    Args:
+        causal: Hide the future.
+        length: Number of tokens L.
+        device: Device of the masks.
+        valid: (B, L), False at padding; None where there is none.
+    """
+
+    def __init__(self, causal: bool, length: int, device: torch.device, valid: Tensor | None) -> None:
+        self.causal, self.length, self.device = causal, length, device
+        self.padding: Tensor | None = None
+        if valid is not None:
+            padding = torch.zeros(valid.shape, device=device).masked_fill(~valid, HIDDEN)
+            self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis
+        self._future: Tensor | None = None
+        self._last_bias: Tensor | None = None
+        self._last_sum: Tensor | None = None
+
+    def fold(self, bias: Tensor | None) -> Tensor | None:
+        """Return the sum that is added to the logits; None where it would be the causal mask alone, or nothing.
+
+        The sum is kept until another bias comes. Biases are the same where they are one tensor.
+
+        Args:
+            bias: (H, L, L), (L, L), or what else broadcasts to (B, H, L, L); None without one.
+        """
+        if bias is None and self.padding is None:
+            return None
+        if self._last_sum is None or bias is not self._last_bias:
+            with torch.inference_mode(False):  # an inference tensor could not serve training later
+                # (H, L, L) would do, but PyTorch's fused kernel takes two dimensions or four
+                whole = bias[None] if bias is not None and bias.ndim == 3 else bias
+                terms = [term for term in (whole, self.padding, self.future) if term is not None]
+                self._last_bias, self._last_sum = bias, sum(terms[1:], start=terms[0])
+        return self._last_sum
+
+    @property
+    def future(self) -> Tensor | None:
+        """The causal mask (L, L), made when first asked for; None where nothing is hidden."""
+        if self.causal and self._future is None:
+            self._future = causal_mask(self.length, self.device)
+        return self._future
+
+    def drop_gradients(self) -> None:
+        """Drop a sum that has a gradient: its graph ends with the step, and the next step has another."""
+        if self._last_sum is not None and self._last_sum.requires_grad:
+            self._last_bias = self._last_sum = None

@@ -1,0 +1,78 @@
+"""Resumption of a run: where an earlier attempt stopped, what it left, and whose checkpoints those are."""
+
+import os
+import shutil
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from pebench.atomic import PART
+from pebench.runs.records import FILE_NAME
+from pebench.training.tensorboard import FAILED
+
+
+def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -> int:
+    """Return the step that an earlier attempt can be resumed from; 0 if there is none, or it cannot be read.
+
+    Args:
+        checkpoint: Checkpoint that the earlier attempt left.
+        made_of: Data, code and versions of this attempt, if they matter; a run of others is another run, and begins
+            again.
+    """
+    if not checkpoint.is_file():
+        return 0
+    try:
+        values = torch.load(checkpoint, weights_only=True, mmap=True)
+        if made_of and values["callbacks"].get("Resumable", {}).get("made_of") != made_of:
+            warnings.warn(f"{checkpoint} is of other data, code or versions; the run begins again", stacklevel=2)
+            return 0
+        return int(values["global_step"])
+    except Exception as error:  # torch raises many kinds for a damaged file
+        warnings.warn(f"{checkpoint} is damaged ({error}); the run begins again", stacklevel=2)
+        return 0
+
+
+def clear(folder: Path, step: int) -> None:
+    """Remove an earlier attempt's files from its folder, except those that this one resumes from.
+
+    Args:
+        folder: The run's folder; made if need be.
+        step: Step that this attempt begins with; 0 for a new run.
+    """
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        return  # of the processes that share a run, the first alone writes
+    folder.mkdir(parents=True, exist_ok=True)
+    leftovers = [*folder.glob(PART), *folder.glob(f"*{FAILED}")]
+    for record in folder.glob(FILE_NAME):  # by a newer pebench, or damaged: it cannot be read here
+        record.replace(folder / f"unreadable-{time.time_ns()}.json")
+    if not step:
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        leftovers += folder.glob("events.out.tfevents.*")
+    leftovers += folder.glob(f"checkpoints/{PART}")
+    for leftover in {*leftovers}:
+        leftover.unlink(missing_ok=True)  # another process may have finished writing it
+
+
+def check_best(best: ModelCheckpoint, step: float) -> None:
+    """Refuse weights that this run did not write: two processes may be at one run where neither sees the other.
+
+    Args:
+        best: Callback that kept the best weights.
+        step: Step of the best validation.
+
+    Raises:
+        RuntimeError: If the weights are of another step. Checkpoints are removed, or the next attempt would fail too.
+    """
+    path = Path(best.best_model_path)
+    found = torch.load(path, weights_only=True, mmap=True)["global_step"] if path.is_file() else None
+    if found != step:
+        shutil.rmtree(str(best.dirpath), ignore_errors=True)
+        raise RuntimeError(
+            f"{path} holds {'nothing' if found is None else f'step {found}'}, expected step {step:g}: another process "
+            "was at this run, or it was killed between two checkpoints. Tried again, it begins anew."
+        )

@@ -1,0 +1,93 @@
+"""The Lightning Trainer of a run, and the callback that keeps its best weights."""
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning
+import torch
+from lightning.fabric.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from pebench.config import Options, RunConfig
+from pebench.tasks import Task
+from pebench.training.callbacks import DurableCheckpointIO
+from pebench.training.tensorboard import RunLogger
+
+IGNORED_WARNINGS = (
+    ".*does not have many workers.*",  # the data is in memory
+    ".*GPU available but not used.*",
+    ".*exists and is not empty.*",
+    ".*smaller than the logging interval.*",
+    ".*LeafSpec.*",  # lightning 2.6 beside torch 2.15
+    ".*srun.*",  # a machine with SLURM
+    ".*sync_dist=True.*",  # what is logged is computed over all processes
+)
+"""Lightning's warnings that mean nothing here."""
+
+
+class BestCheckpoint(ModelCheckpoint):
+    """Keeps the weights that validation likes best; finds them beside a checkpoint that has been moved."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a checkpoint, with its paths in the folder of this attempt."""
+
+        def here(path: str) -> str:
+            return path and str(Path(str(self.dirpath)) / Path(path).name)
+
+        names = ("best_model_path", "kth_best_model_path", "last_model_path")
+        moved: dict[str, Any] = {name: here(state_dict[name]) for name in names}
+        moved["best_k_models"] = {here(path): score for path, score in state_dict["best_k_models"].items()}
+        super().load_state_dict(state_dict | moved | {"dirpath": self.dirpath})
+
+
+def best_checkpoint(task: Task, config: RunConfig, folder: Path) -> ModelCheckpoint:
+    """Return the callback that keeps the weights that validation likes best.
+
+    Args:
+        task: The run's task, which decides what is monitored.
+        config: Run to train.
+        folder: The run's folder.
+    """
+    monitor, mode = task.monitored(config.train.monitor)
+    return BestCheckpoint(
+        folder / "checkpoints", filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
+    )
+
+
+def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbacks: list[Any]) -> lightning.Trainer:
+    """Return a Lightning Trainer for one run, silent but for TensorBoard.
+
+    Args:
+        config: Run to train.
+        options: Output folder, device and number of devices.
+        logger: TensorBoard logger of the run.
+        callbacks: Callbacks of the run.
+    """
+    logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+    for message in IGNORED_WARNINGS:
+        warnings.filterwarnings("ignore", message)
+    train, device = config.train, options.device
+    if device == "auto":  # never a Mac's GPU, which lacks the 64-bit numbers in which encodings compute angles
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return lightning.Trainer(
+        accelerator=device,
+        devices=options.devices,
+        strategy="ddp" if options.devices > 1 else "auto",
+        precision=train.precision,  # type: ignore[arg-type]
+        max_steps=train.max_steps,
+        max_epochs=-1,
+        val_check_interval=max(1, train.max_steps // train.evaluations),
+        check_val_every_n_epoch=None,
+        gradient_clip_val=train.clip,
+        log_every_n_steps=min(50, max(1, train.max_steps // 10)),
+        num_sanity_val_steps=0,
+        logger=logger,
+        plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
+        use_distributed_sampler=False,  # the data deals out its own batches
+        callbacks=callbacks,
+        enable_autolog_hparams=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
