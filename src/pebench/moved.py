@@ -23,7 +23,7 @@ MOVED = {
 }
 """Old to new paths of the modules that users' files import. A package's submodules have moved with it."""
 
-RENAMED: dict[str, dict[str, str]] = {}
+RENAMED = {"pebench.runner": {"run": "train"}}
 """Old to new names inside these modules, by the module's old path."""
 
 
@@ -49,7 +49,7 @@ class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         def attribute(name: str) -> object:
             # Asked at each use, so that names which the new module loads late are loaded late here too.
-            return getattr(new, names.get(name, name))
+            return getattr(new, name if hasattr(new, name) else names.get(name, name))
 
         public = [name for name in dir(new) if not name.startswith("_")]
         vars(module).update(__getattr__=attribute, __all__=getattr(new, "__all__", public), __doc__=new.__doc__)
