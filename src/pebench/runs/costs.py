@@ -83,8 +83,8 @@ def cost(config: RunConfig) -> Cost:
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
-    outputs = vocab_size if task.causal else task.num_classes or 0
-    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, pooled=not task.causal)
+    outputs = task.num_classes or vocab_size
+    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, pooled=not task.kind.per_token)
     with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
         outline = Outline(ends, encoding, model.d_ff)
     options = tuple(sorted(config.encoding_args.items()))

@@ -45,7 +45,7 @@ class Task:
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.
         prepared_by: The data settings that the prepared tensors depend on; they name the file that keeps the tensors.
         data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.
-        num_classes: Number of labels; ``None`` where a model predicts tokens of its vocabulary.
+        num_classes: Number of labels (1 for a regression); ``None`` where a model predicts tokens of its vocabulary.
         image: Channels, and side in pixels; ``None`` for text.
         splits_before: The rule in earlier versions of the protocol where it was another one, by version.
         budgets_before: Budgets in earlier versions of the protocol where they were others, by version and tier.

@@ -15,6 +15,7 @@ class TaskKind:
         higher_is_better: The direction of the headline metric.
         unit: The examples that throughput counts, in the plural: ``texts``.
         causal: True if a token sees only the tokens before it.
+        per_token: True if the model predicts something for every token, not for the example as a whole.
         percent: True if the metric is a share of 1, which people read in percent, and its differences in points.
 
     Example:
@@ -22,7 +23,7 @@ class TaskKind:
 
         >>> tagging = TaskKind(
         ...     name="tagging", module="my_models:Tagger", metric="f1", higher_is_better=True, unit="texts",
-        ...     causal=False, percent=True,
+        ...     causal=False, per_token=True, percent=True,
         ... )
         >>> regression = TaskKind(
         ...     name="regression", module="my_models:Regressor", metric="squared_error", higher_is_better=False,
@@ -38,6 +39,7 @@ class TaskKind:
     higher_is_better: bool
     unit: str
     causal: bool
+    per_token: bool = False
     percent: bool = False
 
     @property
@@ -63,5 +65,5 @@ IMAGE_CLASSIFICATION = TaskKind(
 
 LANGUAGE_MODELLING = TaskKind(
     name="language modelling", module="pebench.models.language_model:LanguageModel",
-    metric="bits_per_byte", higher_is_better=False, unit="windows", causal=True,
+    metric="bits_per_byte", higher_is_better=False, unit="windows", causal=True, per_token=True,
 )  # fmt: skip
