@@ -82,7 +82,7 @@ def test_an_interrupted_run_may_be_moved(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 OTHERS = {
-    "runner.described_plugins": lambda _: {"plugins": {"add": {"sha256": "changed"}}},
+    "runner.described_plugins": lambda *_: {"plugins": {"add": {"sha256": "changed"}}},
     "environment.code": lambda: "changed",
     "environment.versions": lambda: {"torch": "another"},
 }
