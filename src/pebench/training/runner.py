@@ -55,6 +55,7 @@ class Attempt:
 
     Args:
         task: The run's task.
+        plugins: Package, version and digest of its encodings and task that are not ours, if any.
         data: Its data, which begin where an earlier attempt stopped.
         module: Model to train.
         probe: Counts made on the untrained model.
@@ -67,6 +68,7 @@ class Attempt:
     """
 
     task: Task
+    plugins: Mapping[str, Any]
     data: TensorDataModule
     module: SequenceModule
     probe: Probe
@@ -160,8 +162,8 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     task, folder = find_task(config.task), options.out / config.directory
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
-    made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions()}
-    made_of |= described_plugins(config, module.trunk.encoding)
+    plugins = described_plugins(config, module.trunk.encoding)
+    made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(checkpoint, made_of)
     clear(folder, step)
@@ -179,7 +181,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     on_progress(step, {})  # where it begins: the steps of an earlier attempt took none of this one's time
     start = checkpoint if step else None
-    return Attempt(task, data, module, probed, trainer, logger, curve, stopwatch, best, start)
+    return Attempt(task, plugins, data, module, probed, trainer, logger, curve, stopwatch, best, start)
 
 
 def probe(module: SequenceModule, data: TensorDataModule) -> Probe:
@@ -264,9 +266,7 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
     kernel = fastest_kernel(queries, bias)
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, config.train.compile, kernel)
-    return (
-        described | {"devices": attempt.trainer.world_size} | described_plugins(config, attempt.module.trunk.encoding)
-    )
+    return described | {"devices": attempt.trainer.world_size} | attempt.plugins
 
 
 def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:

@@ -57,12 +57,17 @@ def work(
             lease.report(step, metrics)
             on_progress(step, metrics)
 
+        def stopped() -> bool:
+            return stop() or time.monotonic() - started > limit
+
         try:
             from pebench.training.ddp import run_on_devices
             from pebench.training.runner import train
 
-            train_on = train if options.devices == 1 else run_on_devices
-            train_on(config, options, progress, lambda: stop() or time.monotonic() - started > limit)
+            if options.devices == 1:
+                train(config, options, progress, stopped)
+            else:
+                run_on_devices(config, options, progress, stopped)
         except KeyboardInterrupt:
             raise
         except InterruptedRunError:
