@@ -139,7 +139,7 @@ BROKEN = [
     Mutant("places out of order", "randomized", ".sort().values", ""),
     Mutant("offsets of the wrong pairs", "positions", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
-    Mutant("acts in no head", "some_heads", "torch.cat((told[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
+    Mutant("acts in no head", "some_heads", "torch.cat((encoded[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
     Mutant("declared what one of two is", "stack", "all(getattr(part, name)", "any(getattr(part, name)"),
     Mutant("shifted in evaluation", "shifted", "if self.training:", "if True:"),
 ]  # fmt: skip
@@ -235,6 +235,12 @@ def wrong_examples(module: ModuleType) -> int:
 def cases(mutants: list[Mutant]) -> list:
     """The default run tests a third of the mutants; all of them take a minute."""
     return sampled([pytest.param(mutant, id=str(mutant)) for mutant in mutants], 1 / 3)
+
+
+@pytest.mark.parametrize("mutant", [*BROKEN, *OTHER], ids=str)
+def test_what_a_mutant_replaces_stands_once_in_its_file(mutant: Mutant):
+    """Also of mutants that only the slow group runs: whoever renames a variable sees it in the default run."""
+    assert source_of(mutant.file).count(mutant.old) == 1
 
 
 @pytest.mark.parametrize("mutant", cases(BROKEN))
