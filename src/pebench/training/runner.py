@@ -266,7 +266,7 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
     kernel = fastest_kernel(queries, bias)
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, config.train.compile, kernel)
-    return described | {"devices": attempt.trainer.world_size} | attempt.plugins
+    return {**described, "devices": attempt.trainer.world_size, **attempt.plugins}
 
 
 def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:

@@ -64,10 +64,8 @@ def work(
             from pebench.training.ddp import run_on_devices
             from pebench.training.runner import train
 
-            if options.devices == 1:
-                train(config, options, progress, stopped)
-            else:
-                run_on_devices(config, options, progress, stopped)
+            train_on = train if options.devices == 1 else run_on_devices
+            train_on(config, options, progress, stopped)
         except KeyboardInterrupt:
             raise
         except InterruptedRunError:
