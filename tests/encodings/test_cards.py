@@ -1,6 +1,7 @@
 """Cards: what an encoding declares, read from sources and from classes, and refused where it is wrong."""
 
 import sys
+import re
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,13 @@ def test_a_card_holds_what_is_inherited_from_ours_and_over_files(here: Workplace
     assert (card.hooks, card.options, card.declared["axes"]) == (("query_key",), {"theta": None}, (1,))
     assert (card.declared["relative"], card.declared["beyond"]) == (True, "clamps")
     assert card == card_of(card.name, load_encoding(card.name))
+    of_rope = encoding_cards()["rope"].declared
+    for own, usual in (("aliases", ()), ("mark", None), ("paper", None), ("paper_size", None)):
+        assert of_rope[own] != usual
+        assert card.declared[own] == usual  # these are rope's alone
 
 
-def test_what_only_an_import_tells_is_imported(here: Workplace) -> None:
+def test_a_module_is_imported_where_its_source_is_not_enough(here: Workplace) -> None:
     text = ROWS.replace("scale: float = 1.0", "scale: float = 2 * HALF").replace("class Rows", "HALF = 0.5\nclass Rows")
     module = here.module(text)
     assert encoding_card(f"{module}:Rows").options["scale"] == 1.0
@@ -74,13 +79,13 @@ def test_what_is_no_encoding_is_refused_by_name(text: str, reason: str, here: Wo
 
 
 @pytest.mark.parametrize("name", ["not_there_at_all:Rows", "not_there_at_all.sub:Rows"])
-def test_a_module_that_is_not_there_is_told(name: str) -> None:
+def test_a_module_that_is_not_there_is_named(name: str) -> None:
     with pytest.raises(UserError, match="no module 'not_there_at_all' is installed or in this folder"):
         encoding_card(name)
 
 
 @pytest.mark.parametrize("name", ["theirs", "theirs.py", "theirs.Rows", "theirs.py:Rows"])
-def test_a_file_named_for_its_class_is_told_how_to_name_it(name: str, here: Workplace) -> None:
+def test_a_file_named_for_its_class_gets_a_hint(name: str, here: Workplace) -> None:
     here.module(ROWS, fresh=False, name="theirs")
     with pytest.raises(UserError, match="theirs:Class"):
         encoding_card(name)
@@ -115,3 +120,12 @@ def test_the_last_definition_of_a_name_counts(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(tmp_path)
     card = read_card("x", "one_own", "Rows")
     assert (card.summary, card.declared["relative"]) == ("Our own", True)
+
+
+def test_other_names_and_marks_belong_to_one_encoding_each() -> None:
+    cards = encoding_cards()
+    others = [other for card in cards.values() for other in card.declared["aliases"]]
+    marks = [card.declared["mark"] for card in cards.values() if card.declared["mark"] is not None]
+    assert all(re.fullmatch("[a-z0-9]+", other) for other in others)
+    assert len(set(others) | {re.sub("[^a-z0-9]", "", name) for name in cards}) == len(others) + len(cards)
+    assert len(set(marks)) == len(marks)

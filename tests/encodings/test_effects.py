@@ -41,7 +41,7 @@ def test_every_encoding_can_be_drawn(name, extent):
     assert len([axes for axes in figure.axes if axes.get_title()]) == 2 * len(found)
 
 
-def test_an_encoding_that_tells_nothing_is_no_empty_picture():
+def test_an_encoding_without_effect_has_no_picture():
     with pytest.raises(UserError, match="'none' has no effect that depends on position"):
         measured("none")
 
@@ -90,7 +90,7 @@ def test_an_encoding_of_context_is_shown_random_content(name):
     assert "random content" in draw([effect], name).axes[0].get_title()
 
 
-def test_parameters_that_start_at_zero_are_drawn_and_the_picture_says_so(tmp_path):
+def test_parameters_that_start_at_zero_are_drawn_and_the_picture_has_a_note(tmp_path):
     assert measured("cope", causal=True)[0].redrawn
     assert not measured("learned")[0].redrawn
     assert main(["plot-encoding", "cope", "--length", "9", "--output", str(tmp_path / "cope.svg")]) == 0
@@ -103,7 +103,7 @@ def test_a_residual_encoding_names_its_block():
     assert "block 2" in draw([effect], "cpe").axes[0].get_title()
 
 
-def test_one_that_tells_two_parts_has_two_rows():
+def test_an_encoding_that_acts_on_two_parts_has_two_rows():
     assert [effect.target for effect in measured("stack")] == ["input", "attention logits"]
 
 
@@ -135,14 +135,14 @@ def test_the_command_writes_the_same_file_twice(tmp_path, capsys, suffix):
         (["alibi", "--grid", "--length", "99"], "must be a square"),
     ],
 )
-def test_a_mistake_is_told_and_nothing_is_written(tmp_path, monkeypatch, capsys, words, message):
+def test_a_mistake_is_reported_and_nothing_is_written(tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     assert main(["plot-encoding", *words]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_encoding_of_ones_own_that_raises_is_told_by_its_line(tmp_path, monkeypatch, capsys):
+def test_an_encoding_of_ones_own_that_raises_is_reported_by_its_line(tmp_path, monkeypatch, capsys):
     lines = ["from pebench import PositionalEncoding", "class Broken(PositionalEncoding):", '    "Breaks."']
     lines += ["    def embed(self, x, state):", "        raise RuntimeError('no such thing')"]
     (tmp_path / "broken_one.py").write_text("\n".join(lines) + "\n")
@@ -152,7 +152,7 @@ def test_an_encoding_of_ones_own_that_raises_is_told_by_its_line(tmp_path, monke
     assert "(broken_one.py:5): embed raised RuntimeError: no such thing" in capsys.readouterr().err
 
 
-def test_an_encoding_that_returns_no_numbers_is_not_called_one_that_tells_nothing(tmp_path, monkeypatch, capsys):
+def test_an_encoding_that_returns_no_numbers_is_not_called_one_without_effect(tmp_path, monkeypatch, capsys):
     (tmp_path / "wrong_one.py").write_text(
         "from pebench import PositionalEncoding\n"
         "class Wrong(PositionalEncoding):\n"

@@ -116,7 +116,7 @@ def test_an_option_that_is_no_number_is_refused(name: str, option: str):
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "some-layers")])
-def test_every_layer_is_told(name: str):
+def test_every_layer_has_positions(name: str):
     """A property of ours, not of all: anyone's may leave layers out."""
     for setting in SETTINGS:
         if not Subject(name).serves(setting):

@@ -17,8 +17,8 @@ def test_a_learned_table_may_start_as_the_sinusoid(spec: EncodingSpec) -> None:
     learned, add = build_encoding("learned(start='sinusoid', ratio=0.5)", spec), build_encoding("add(ratio=0.5)", spec)
     initialise(learned, seed=3)
     positions, content = grid_positions(spec.extent), torch.zeros(1, spec.max_len, 32)
-    told = [encoding.embed(content, encoding.state(positions)) for encoding in (learned, add)]
-    torch.testing.assert_close(told[0], told[1], atol=1e-6, rtol=0)
+    encoded = [encoding.embed(content, encoding.state(positions)) for encoding in (learned, add)]
+    torch.testing.assert_close(encoded[0], encoded[1], atol=1e-6, rtol=0)
 
 
 def test_a_frozen_table_is_drawn_and_never_trained() -> None:

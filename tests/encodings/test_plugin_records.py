@@ -23,7 +23,7 @@ from pebench.tasks import configure
 from .workplace import ROWS, SMOKE, Workplace, done, options
 
 
-def test_a_record_says_where_a_plug_in_comes_from(here: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_has_the_origin_of_a_plug_in(here: Workplace, capsys: pytest.CaptureFixture[str]) -> None:
     module = here.module(ROWS)
     name, out = f"{module}:Rows", here.folder / "runs"
     record = done(name, out)
@@ -41,7 +41,7 @@ def test_a_record_says_where_a_plug_in_comes_from(here: Workplace, capsys: pytes
     assert f"plugins.{name}.sha256" in here.ask("show", str(out / record.config.directory))
 
 
-def test_a_plug_in_within_another_encoding_is_told_of(here: Workplace) -> None:
+def test_a_record_has_the_origin_of_a_plug_in_within_another_encoding(here: Workplace) -> None:
     module = here.module(ROWS)
     config = configure("vit-digits", "stack", 0, "smoke", encoding_args={"first": f"{module}:Rows(scale=2)"})
     work(config, options(here.folder))
@@ -58,11 +58,11 @@ def test_records_of_different_sources_are_warned_of(here: Workplace) -> None:
     second = replace(first, config=first.config.with_seed(1), environment={**first.environment, **facts})
     (table,) = build_tables([first, second])
     assert f"Runs of {module}:Rows were not made with the same source of it: 000000000000, " in str(warnings(table))
-    (told,) = changed_plugins([first, second])
-    assert re.search(r"has changed since .* source was 000000000000 and is [0-9a-f]{12} now", told)
+    (encoded,) = changed_plugins([first, second])
+    assert re.search(r"has changed since .* source was 000000000000 and is [0-9a-f]{12} now", encoded)
 
 
-def test_a_change_of_the_source_is_told_when_runs_are_skipped(here: Workplace) -> None:
+def test_a_change_of_the_source_is_reported_when_runs_are_skipped(here: Workplace) -> None:
     module = here.module(ROWS)
     command = [*SMOKE, "--pe", f"{module}:Rows", "--executor", "sequential", "--out", "runs"]
     assert "has changed" not in here.ask_anew(*command)
@@ -102,8 +102,8 @@ def test_printed_commands_find_the_module_from_anywhere(
 ) -> None:
     module = here.module(ROWS)
     out = here.folder / "runs"
-    said = here.ask(*SMOKE, "--pe", f"{module}:Rows", "--executor", "commands", "--out", str(out))
-    (line,) = [line for line in said.splitlines() if "--config" in line]
+    printed = here.ask(*SMOKE, "--pe", f"{module}:Rows", "--executor", "commands", "--out", str(out))
+    (line,) = [line for line in printed.splitlines() if "--config" in line]
     assert line.startswith(f"PYTHONPATH={here.folder.resolve()}:")
     command = line.replace("pebench run", f"{sys.executable} -m pebench run")
     subprocess.run(command, shell=True, cwd=tmp_path_factory.mktemp("elsewhere"), check=True, capture_output=True)
@@ -125,7 +125,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def beside(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """What a command says where the example is installed."""
+    """Run a command where the example is installed, and return what it prints."""
     source = str(Path(pebench.__file__).parents[1])
     monkeypatch.setenv("PYTHONPATH", f"{source}:{installed}")
     return Workplace(tmp_path).ask_anew

@@ -22,7 +22,7 @@ from pebench.tasks import configure
 from .workplace import HEAD, ROWS, SMOKE, SPEC, Workplace, done, options
 
 
-def test_a_package_offers_encodings_and_what_is_wrong_is_told(here: Workplace) -> None:
+def test_a_package_offers_encodings_and_problems_are_reported(here: Workplace) -> None:
     module = here.module(ROWS)
     good = {"rows": f"{module}:Rows", "of-a-kind": f"{module}:Rows"}
     bad = {"gone": "not_there_at_all:X", "odd": "no place", "a b": f"{module}:Rows", "rope": f"{module}:Rows"}
@@ -56,8 +56,8 @@ def test_a_broken_package_does_not_break_the_listing_nor_a_run(here: Workplace) 
     assert re.search(r"Plug-ins\n  rows .*\n.*\n.*from pebench-mine 1.5, mine_\w+:Rows\n", listed)
     assert "Cannot be used\n  encoding 'gone' of pebench-mine 1.5: no module 'not_there_at_all'" in listed
     assert "gone" in here.ask_anew("run", "--task", "vit-digits", "--pe", "gone", script=script, code=2)
-    said = here.ask_anew(*SMOKE, "--pe", "rows", "--pe", "rope", "--out", "runs", "--dry-run", script=script)
-    assert "vit-digits/rows/seed0" in said
+    printed = here.ask_anew(*SMOKE, "--pe", "rows", "--pe", "rope", "--out", "runs", "--dry-run", script=script)
+    assert "vit-digits/rows/seed0" in printed
 
 
 def test_a_package_registers_its_own_class_by_the_name_that_it_offers(here: Workplace) -> None:
@@ -97,8 +97,8 @@ def test_a_failure_has_the_name_of_the_encoding(hook: str, here: Workplace) -> N
     record = done(f"{module}:Rows", here.folder / "runs")
     assert not record.ok
     reason = (record.error or {})["reason"]
-    told = FAILURES[hook] if "MINE" in FAILURES[hook] else rf"\(MINE.py:21\) {re.escape(FAILURES[hook])}"
-    assert re.match(f"encoding '{module}:Rows' {told.replace('MINE', module)}", reason), reason
+    encoded = FAILURES[hook] if "MINE" in FAILURES[hook] else rf"\(MINE.py:21\) {re.escape(FAILURES[hook])}"
+    assert re.match(f"encoding '{module}:Rows' {encoded.replace('MINE', module)}", reason), reason
 
 
 def test_of_encodings_within_others_the_inner_one_is_named(here: Workplace) -> None:
@@ -116,7 +116,7 @@ def test_an_encoding_of_ours_that_raises_is_named_too(here: Workplace, monkeypat
     assert re.match(r"encoding 'learned' \(learned.py:\d+\): prepare raised ValueError: ", reason), reason
 
 
-def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace) -> None:
+def test_what_constructors_raise_is_reported_before_anything_trains(here: Workplace) -> None:
     reasons = {
         "raise KeyError('x')": r"encoding '{name}' \({module}.py:\d+\): __init__ raised KeyError: 'x'",
         "raise ValueError('too narrow')": "too narrow",
@@ -125,11 +125,11 @@ def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace)
     constructor = "class Rows(PositionalEncoding):\n    def __init__(self, spec):\n        super().__init__(spec)\n"
     modules = {here.module(f"{HEAD}{constructor}        {body}\n"): reason for body, reason in reasons.items()}
     names = [word for module in modules for word in ("--pe", f"{module}:Rows")]
-    said = here.ask(*SMOKE, "--pe", "add", *names, "--out", "runs", code=2)
+    printed = here.ask(*SMOKE, "--pe", "add", *names, "--out", "runs", code=2)
     for module, reason in modules.items():
         name = f"{module}:Rows"
-        assert re.search(f"vit-digits with {name}: " + reason.format(name=name, module=module), said), said
-    assert "Traceback" not in said
+        assert re.search(f"vit-digits with {name}: " + reason.format(name=name, module=module), printed), printed
+    assert "Traceback" not in printed
     assert not (here.folder / "runs").exists()
 
 
@@ -140,7 +140,7 @@ def test_what_constructors_raise_is_told_before_anything_trains(here: Workplace)
         ("def biass(self, q, k, x, state, layer): return q", "Odd overrides none of place, embed, residual, query_key"),
     ],
 )
-def test_what_could_tell_nothing_is_refused(body: str, reason: str, here: Workplace) -> None:
+def test_an_encoding_without_any_hook_is_refused(body: str, reason: str, here: Workplace) -> None:
     module = here.module(f"{HEAD}class Odd(PositionalEncoding):\n    {body}\n")
     name = f"{module}:Odd"
     for command in ([*SMOKE, "--pe", "add", "--pe", name, "--out", "runs"], ["plot-encoding", name]):
@@ -184,14 +184,14 @@ def test_the_rest_of_a_suite_goes_on(here: Workplace) -> None:
         f"SUITE = Suite('s', '?', ['vit-digits'], ['add', '{module}:Rows', ('{module}:Rows', {{'scale': 2.0}}), "
         f"'{module}:Raising', '{module}:Narrow', '{module}:Nothing'], seeds=1, tier='smoke')\n"
     )
-    said = here.ask(
+    printed = here.ask(
         "run", "--suite", "suite.py", "--device", "cpu", "--executor", "sequential", "--out", "runs", code=1
     )
     records = {Path(record.config.directory).parent.name: record for record in read_records(here.folder / "runs")}
     failed = {name.rpartition(".")[2] for name, record in records.items() if not record.ok}
     assert failed == {"Raising", "Narrow", "Nothing"}
     assert sum(record.ok for record in read_records(here.folder / "runs")) == 3
-    assert said.count("FAILED: encoding 'mine_") == 3
+    assert printed.count("FAILED: encoding 'mine_") == 3
 
 
 def test_hooks_are_checked_once_for_each_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,6 +235,6 @@ def test_a_bias_may_have_every_shape_that_broadcasts(shape: tuple[int, ...]) -> 
             return torch.full(shape, float("-inf")).clamp(min=-1e4)
 
     heads = torch.zeros(4, 2, 3, 4)
-    told = Checked(Shaped(SPEC)).bias(heads, heads, torch.zeros(4, 3, 8), None, 0)
-    assert told is not None
-    assert told.shape == shape
+    encoded = Checked(Shaped(SPEC)).bias(heads, heads, torch.zeros(4, 3, 8), None, 0)
+    assert encoded is not None
+    assert encoded.shape == shape

@@ -93,9 +93,9 @@ def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Wor
 def test_what_no_module_registers_is_refused_where_runs_cannot_know_it(
     here: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = here.ask_anew(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
-    assert "encoding 'mine' was registered by a script, a notebook" in said
-    assert "--pe module:Class" in said
+    printed = here.ask_anew(*SMOKE, "--pe", "mine", script=SCRIPT, code=2)
+    assert "encoding 'mine' was registered by a script, a notebook" in printed
+    assert "--pe module:Class" in printed
 
     @register("mine")
     class Mine(PositionalEncoding):
@@ -126,8 +126,8 @@ SUITE = pebench.Suite("own", "Does it?", ["vit-digits"], ["mine"], 1, "smoke")
 
 def test_what_a_suites_file_registers_is_refused_where_runs_cannot_know_it(here: Workplace) -> None:
     (here.folder / "own.py").write_text(SUITE)
-    said = here.ask("run", "--suite", "own.py", "--out", "runs", code=2)
-    assert "encoding 'mine' was registered by a script, a notebook, a suite's file" in said
+    printed = here.ask("run", "--suite", "own.py", "--out", "runs", code=2)
+    assert "encoding 'mine' was registered by a script, a notebook, a suite's file" in printed
     here.ask("run", "--suite", "own.py", "--out", "runs", "--executor", "sequential")
     (record,) = read_records(here.folder / "runs")
     assert record.ok
@@ -141,8 +141,8 @@ def test_lines_for_a_scheduler_know_an_encoding_by_its_place_alone(here: Workpla
     here.ask("run", "--suite", "own.py", "--out", "runs")  # processes of runs import the module, too
     (record,) = read_records(here.folder / "runs")
     assert record.ok
-    said = here.ask("run", "--suite", "own.py", "--out", "new", "--executor", "commands", code=2)
-    assert "a module that runs of --executor commands do not import" in said
+    printed = here.ask("run", "--suite", "own.py", "--out", "new", "--executor", "commands", code=2)
+    assert "a module that runs of --executor commands do not import" in printed
 
 
 def test_a_process_adopts_the_modules_that_register(here: Workplace) -> None:

@@ -66,15 +66,15 @@ class Workplace:
         plugins.offered.cache_clear()
 
     def ask(self, *arguments: str, code: int = 0) -> str:
-        """What a command says, done in this process."""
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        """Return what a command prints, run in this process."""
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             found = main(arguments)
-        assert found == code, said.getvalue()
-        return said.getvalue()
+        assert found == code, printed.getvalue()
+        return printed.getvalue()
 
     def ask_anew(self, *arguments: str, code: int = 0, script: str = "") -> str:
-        """What a command says in a process of its own, as `pebench` does it, which is not in this folder."""
+        """Return what a command prints in a process of its own, as of `pebench`, without this folder on the path."""
         program = [sys.executable, "-P", *(["-m", "pebench"] if not script else ["-c", script])]
         done = subprocess.run([*program, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == code, done.stdout + done.stderr

@@ -42,7 +42,7 @@ def queries_and_keys(length: int, width: int = 12, heads: int = 2) -> tuple[Tens
     return noise(2, heads, length, width), noise(2, heads, length, width, seed=3)
 
 
-def told(encoding: PositionalEncoding, positions: list[Position], layer: int = 0) -> tuple[Tensor, Tensor]:
+def encoded(encoding: PositionalEncoding, positions: list[Position], layer: int = 0) -> tuple[Tensor, Tensor]:
     q, k = queries_and_keys(len(positions), encoding.spec.head_dim, encoding.spec.num_heads)
     with torch.no_grad():
         return encoding.query_key(q, k, q, state_of(encoding, positions), layer)

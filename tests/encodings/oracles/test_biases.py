@@ -110,7 +110,7 @@ def test_log_cpb_of_timm(layer, window):
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_log_cpb_of_timm_on_a_larger_image(layer):
-    """Theirs is told the size it was trained at."""
+    """Theirs is given the size it was trained at."""
     theirs = oracle("timm.models.swin_transformer_v2").WindowAttention(24, (6, 9), 2, pretrained_window_size=(3, 5))
     encoding = encode("log-cpb", cells(6, 9), (3, 5))
     with torch.no_grad():

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from tests.encodings.values.helpers import encode, noise
 
-from .helpers import agree, bias_of, blocks, cells, oracle, queries_and_keys, steps, told
+from .helpers import agree, bias_of, blocks, cells, encoded, oracle, queries_and_keys, steps
 
 pytestmark = pytest.mark.oracle
 
@@ -99,7 +99,7 @@ def test_deberta_of_transformers(layer, clip):
             both = q.flatten(0, 1), k.flatten(0, 1)
             bias = theirs.disentangled_attention_bias(*both, its_distance, encoding.table, 3)
             expected = expected + bias.view(2, 2, LENGTH, LENGTH)
-        ours_q, ours_k = told(encoding, steps(LENGTH), layer)
+        ours_q, ours_k = encoded(encoding, steps(LENGTH), layer)
         state = encoding.prepare(torch.tensor(steps(LENGTH)))
         ours = ours_q @ ours_k.mT * 12**-0.5 + encoding.bias(ours_q, ours_k, q, state, layer)
     agree(ours, expected)
@@ -134,7 +134,7 @@ def test_concatenation_is_attention_with_a_bias(name, positions):
     """No package has it; PyTorch's attention, given position as a bias, gives the same as queries that hold it."""
     encoding, v = encode(name, positions, (9,) if len(positions[0]) == 1 else (3, 3)), noise(2, 2, 9, 12, seed=7)
     q, k = queries_and_keys(9)
-    wide_q, wide_k = told(encoding, positions)
+    wide_q, wide_k = encoded(encoding, positions)
     bias = (wide_q[..., 12:] @ wide_k[..., 12:].mT) * 12**-0.5
     theirs = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=(2 * 12) ** -0.5)
     agree(F.scaled_dot_product_attention(wide_q, wide_k, v, scale=12**-0.5).detach(), theirs.detach())

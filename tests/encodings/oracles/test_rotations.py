@@ -7,7 +7,7 @@ import torch
 
 from tests.encodings.values.helpers import encode, fresh, state_of
 
-from .helpers import agree, cells, neighbours, oracle, queries_and_keys, steps, told
+from .helpers import agree, cells, encoded, neighbours, oracle, queries_and_keys, steps
 
 pytestmark = pytest.mark.oracle
 
@@ -27,7 +27,7 @@ def llama(length, rope="default", trained=64, **parameters):
 
 def check_against(turn, encoding, length=LENGTH, tolerance=2e-4):
     """Turned vectors one by one, and their products."""
-    ours, theirs = told(encoding, steps(length)), turn(*queries_and_keys(length, 24))
+    ours, theirs = encoded(encoding, steps(length)), turn(*queries_and_keys(length, 24))
     for one, other in zip(ours, theirs, strict=True):
         agree(one, other, tolerance)
 
@@ -52,13 +52,13 @@ def rotary_embedding_torch(length, **options):
 
 
 def check_neighbours(turn, encoding, length=LENGTH, tolerance=2e-4):
-    ours, theirs = told(encoding, steps(length)), turn(*queries_and_keys(length, 24))
+    ours, theirs = encoded(encoding, steps(length)), turn(*queries_and_keys(length, 24))
     for one, other in zip(ours, theirs, strict=True):
         agree(neighbours(one), other.detach(), tolerance)
 
 
 def check_logits(turn, encoding, length=LENGTH, tolerance=2e-4):
-    q, k = told(encoding, steps(length))
+    q, k = encoded(encoding, steps(length))
     other_q, other_k = turn(*queries_and_keys(length, 24))
     agree((q @ k.mT).tril(), (other_q @ other_k.mT).detach().tril(), tolerance)
 
@@ -87,14 +87,16 @@ def test_axial_rope_of_timm(indexing):
     ).get_embed()
     positions = cells(3, 5) if indexing == "ij" else [p[::-1] for p in cells(3, 5)]
     encoding = fresh("rope", (9, 9), width=48)
-    for ours, before in zip(told(encoding, positions), queries_and_keys(15, 24), strict=True):
+    for ours, before in zip(encoded(encoding, positions), queries_and_keys(15, 24), strict=True):
         agree(neighbours(ours), layers.apply_rot_embed_cat(neighbours(before), table))
 
 
 def test_axial_rope_of_rotary_embedding_torch():
     package = oracle("rotary_embedding_torch")
     frequencies = package.RotaryEmbedding(12, theta=100).get_axial_freqs(3, 5)
-    for ours, before in zip(told(fresh("rope", (9, 9), width=48), cells(3, 5)), queries_and_keys(15, 24), strict=True):
+    for ours, before in zip(
+        encoded(fresh("rope", (9, 9), width=48), cells(3, 5)), queries_and_keys(15, 24), strict=True
+    ):
         theirs = package.apply_rotary_emb(frequencies, neighbours(before).unflatten(2, (3, 5)))
         agree(neighbours(ours), theirs.flatten(2, 3))
 
@@ -107,7 +109,7 @@ def test_axial_rope_of_the_authors_formula():
         [[100 ** (-t / 6) * p for p in position for t in range(6)] for position in cells(3, 5)], dtype=torch.float32
     )
     theirs = torch.view_as_real(turned * torch.polar(torch.ones_like(exponents), exponents))
-    agree(told(fresh("rope", (9, 9), width=48), cells(3, 5))[0], torch.cat(theirs.unbind(-1), dim=-1))
+    agree(encoded(fresh("rope", (9, 9), width=48), cells(3, 5))[0], torch.cat(theirs.unbind(-1), dim=-1))
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -119,7 +121,7 @@ def test_rope_mixed_of_timm(layer):
     with torch.no_grad():
         theirs.freqs.copy_(encoding.frequencies.flip(1).transpose(0, 1))
         table = theirs.get_embed([3, 5])[layer]
-        for ours, before in zip(told(encoding, cells(3, 5), layer), queries_and_keys(15, 24), strict=True):
+        for ours, before in zip(encoded(encoding, cells(3, 5), layer), queries_and_keys(15, 24), strict=True):
             agree(neighbours(ours), layers.apply_rot_embed_cat(neighbours(before), table))
 
 
@@ -144,7 +146,7 @@ def test_partial_rope_of_x_transformers():
     module = oracle("x_transformers.x_transformers")
     frequencies, _ = module.RotaryEmbedding(12).forward_from_seq_len(LENGTH)
     encoding = rotary("partial-rope", fraction=0.5)
-    for ours, before in zip(told(encoding, steps(LENGTH)), queries_and_keys(LENGTH, 24), strict=True):
+    for ours, before in zip(encoded(encoding, steps(LENGTH)), queries_and_keys(LENGTH, 24), strict=True):
         first = torch.cat((neighbours(before[..., :12]), before[..., 12:]), dim=-1)
         theirs = module.apply_rotary_pos_emb(first, frequencies)
         agree(torch.cat((neighbours(ours[..., :12]), ours[..., 12:]), dim=-1), theirs, 2e-4)
@@ -180,7 +182,7 @@ def test_yarn_of_transformers(trained, options):
 
 
 @pytest.mark.parametrize("length", [64, 65, LENGTH])
-def test_yarn_stretches_by_the_text_where_transformers_is_told_the_factor(length):
+def test_yarn_stretches_by_the_text_where_transformers_is_given_the_factor(length):
     factor = max(1.0, length / 64)
     theirs = llama(length, "yarn", 64, factor=factor, original_max_position_embeddings=64)
     check_against(theirs, rotary("yarn"), length, tolerance=2e-4)
@@ -210,7 +212,7 @@ def test_pope_of_x_transformers(layer):
         phases, shift = theirs(torch.arange(LENGTH))
         q, k = queries_and_keys(LENGTH)
         both = module.apply_polar_pos_emb(q, phases), module.apply_polar_pos_emb(k, phases + shift)
-    for ours, other in zip(told(encoding, steps(LENGTH), layer), both, strict=True):
+    for ours, other in zip(encoded(encoding, steps(LENGTH), layer), both, strict=True):
         agree(ours, other, 2e-4)
 
 

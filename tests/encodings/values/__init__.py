@@ -1,1 +1,1 @@
-"""Golden values: what every encoding says, recomputed in plain Python from the papers."""
+"""Golden values: the output of every encoding, recomputed in plain Python from the papers."""

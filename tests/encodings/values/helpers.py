@@ -75,7 +75,7 @@ class Attention:
     q: list[Matrix]
     k: list[Matrix]
     x: Matrix
-    told: tuple[Tensor, Tensor]
+    encoded: tuple[Tensor, Tensor]
     bias: Tensor | None
     logits: Tensor
     causal: bool
@@ -90,13 +90,13 @@ class Attention:
                     assert found == pytest.approx(rule(h, i, j), abs=tolerance), f"head {h}, query {i}, key {j}"
 
     def content(self, h: int, i: int, j: int) -> float:
-        """q·k / sqrt(K), what the logit is where nothing is told."""
+        """q·k / sqrt(K), the logit without an encoding."""
         return dot(self.q[h][i], self.k[h][j]) * len(self.q[h][i]) ** -0.5
 
     def check_bias(self, rule: Callable[[int, int, int], float], tolerance: float = 1e-5) -> None:
         """Logits are q·k / sqrt(K) plus a rule, and queries and keys are as they were."""
-        assert numbers(self.told[0]) == self.q
-        assert numbers(self.told[1]) == self.k
+        assert numbers(self.encoded[0]) == self.q
+        assert numbers(self.encoded[1]) == self.k
         self.check(lambda h, i, j: self.content(h, i, j) + rule(h, i, j), tolerance)
 
 
@@ -106,14 +106,14 @@ def attend(encoding: PositionalEncoding, positions: Sequence[Position], layer: i
     q, k = (noise(2, spec.num_heads, length, spec.head_dim, seed=seed) for seed in (2, 3))
     x, state = noise(2, length, spec.d_model, seed=4), state_of(encoding, positions)
     with torch.no_grad():
-        told = encoding.query_key(q, k, x, state, layer)
-        bias = encoding.bias(*told, x, state, layer)
-    logits = told[0].double() @ told[1].double().mT * spec.head_dim**-0.5
+        encoded = encoding.query_key(q, k, x, state, layer)
+        bias = encoding.bias(*encoded, x, state, layer)
+    logits = encoded[0].double() @ encoded[1].double().mT * spec.head_dim**-0.5
     if bias is not None:
         bias = bias.expand(2, spec.num_heads, length, length)[1]
         logits = logits + bias
     ours = numbers(q[1]), numbers(k[1]), numbers(x[1])
-    return Attention(*ours, (told[0][1], told[1][1]), bias, logits[1], spec.causal)
+    return Attention(*ours, (encoded[0][1], encoded[1][1]), bias, logits[1], spec.causal)
 
 
 def assert_rows(found: Tensor, expected: Any, tolerance: float = 1e-5) -> None:

@@ -46,7 +46,7 @@ def test_concat_qk_compares_content_with_content_and_position_with_position(posi
 
     seen.check(rule, 5e-5)
     assert seen.bias is None
-    assert seen.told[0].shape == seen.told[1].shape == (2, 5, 24)
+    assert seen.encoded[0].shape == seen.encoded[1].shape == (2, 5, 24)
 
 
 @text_and_grid
@@ -64,7 +64,7 @@ def test_add_qk_compares_sums_of_content_and_position(positions, layer, options)
 
     seen.check(rule, 5e-5)
     assert seen.bias is None
-    assert seen.told[0].shape == seen.told[1].shape == (2, 5, 12)
+    assert seen.encoded[0].shape == seen.encoded[1].shape == (2, 5, 12)
 
 
 @text_and_grid_cells
@@ -163,7 +163,7 @@ def test_cope_counts_the_tokens_that_a_query_finds_worth_it(layer, most):
     seen.check_bias(rule, 5e-5)
 
 
-def test_cope_begins_with_nothing_told():
+def test_cope_begins_with_no_effect():
     assert not fresh("cope", causal=True).table.any()
 
 

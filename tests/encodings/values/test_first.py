@@ -37,8 +37,8 @@ def assert_differ(a: Tensor, b: Tensor) -> None:
     assert (a - b).abs().max() > 5e-3
 
 
-def own_part(encoding: PositionalEncoding, told: Tensor) -> Tensor:
-    return told if encoding.content_width == encoding.model_width else told[..., encoding.content_width :]
+def own_part(encoding: PositionalEncoding, encoded: Tensor) -> Tensor:
+    return encoded if encoding.content_width == encoding.model_width else encoded[..., encoding.content_width :]
 
 
 def turned(vector: list[float], position: tuple[float, ...], theta: float) -> list[float]:
@@ -68,13 +68,13 @@ def test_add_sums_the_sinusoid_of_concat_and_the_last_channels(positions):
     encoding, beside = encode("add", extent, **narrow), encode("concat", extent, **narrow)
     content = noise(2, 5, 20)
     waves = torch.tensor([wave(p, 8, 50.0, 0.25) for p in positions])
-    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
-    assert torch.equal(told[..., :12], content[..., :12])
-    assert_same(told[..., 12:], content[..., 12:] + waves, 1e-6)
-    content[..., 12:] = 0  # which leaves nothing else to tell them apart
+    encoded = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert torch.equal(encoded[..., :12], content[..., :12])
+    assert_same(encoded[..., 12:], content[..., 12:] + waves, 1e-6)
+    content[..., 12:] = 0  # so that nothing else differs
     assert torch.equal(
         encoding.embed(content, encoding.prepare(torch.tensor(positions))),
-        beside.embed(content[..., :12], beside(beside.prepare(torch.tensor(positions)))),
+        beside.embed(content[..., :12], beside.state(torch.tensor(positions))),
     )
 
 
@@ -85,9 +85,9 @@ def test_add_can_be_as_loud_as_content_alone(positions, options, gain):
     usual = encode("add", extent, width=32, **options)
     quieter = encode("add", extent, width=32, preserve_variance=True, **options)
     content, cells = noise(2000, 5, 32), torch.tensor(positions)
-    told = quieter.embed(content, quieter.prepare(cells))
-    assert_same(told, gain * usual.embed(content, usual.prepare(cells)), 1e-6)
-    assert told.square().mean().item() == pytest.approx(1, abs=0.02)
+    encoded = quieter.embed(content, quieter.prepare(cells))
+    assert_same(encoded, gain * usual.embed(content, usual.prepare(cells)), 1e-6)
+    assert encoded.square().mean().item() == pytest.approx(1, abs=0.02)
 
 
 @text_and_grid
@@ -113,7 +113,7 @@ def test_learned_reads_its_table_in_row_major_order(extent):
 
 
 @pytest.mark.parametrize(("pace", "moves"), [(None, 8.0), (1.0, 1.0), (2.5, 2.5)])
-def test_learned_starts_as_loud_at_any_pace_and_moves_as_fast_as_it_says(pace, moves):
+def test_learned_starts_alike_at_any_pace_and_moves_at_that_pace(pace, moves):
     encoding = build_encoding("learned", EncodingSpec(64, 4, 2, (512,), True), {"ratio": 0.5, "pace": pace})
     torch.manual_seed(0)
     encoding.reset_parameters()
@@ -142,8 +142,8 @@ def test_rope_turns_queries_and_keys_as_complex_numbers(positions, theta):
     encoding = encode("rope", (9,) * len(positions[0]), width=24, heads=2, theta=theta)
     q, k = noise(1, 2, 5, 12), noise(1, 2, 5, 12, seed=4)
     base = theta or (10000.0 if len(positions[0]) == 1 else 100.0)
-    told = encoding.query_key(q, k, q, encoding.prepare(torch.tensor(positions)), layer=0)
-    for before, after in zip((q, k), told, strict=True):
+    encoded = encoding.query_key(q, k, q, encoding.prepare(torch.tensor(positions)), layer=0)
+    for before, after in zip((q, k), encoded, strict=True):
         for head in range(2):
             rows = [turned(v, p, base) for v, p in zip(before[0, head].tolist(), positions, strict=True)]
             assert_same(after[0, head], torch.tensor(rows), 1e-5)
@@ -167,9 +167,9 @@ def test_rope_logits_depend_on_differences_alone(positions):
 def test_rope_preserves_norms(extent):
     encoding = encode("rope", extent)
     q, k = noise(2, 4, 8, 8), noise(2, 4, 8, 8, seed=4)
-    told = encoding.query_key(q, k, q, encoding.prepare(1000 * noise(8, len(extent)).abs()), layer=1)
-    assert_same(told[0].norm(dim=-1), q.norm(dim=-1))
-    assert_same(told[1].norm(dim=-1), k.norm(dim=-1))
+    encoded = encoding.query_key(q, k, q, encoding.prepare(1000 * noise(8, len(extent)).abs()), layer=1)
+    assert_same(encoded[0].norm(dim=-1), q.norm(dim=-1))
+    assert_same(encoded[1].norm(dim=-1), k.norm(dim=-1))
 
 
 ALIBI_EXPONENTS = {
@@ -234,7 +234,7 @@ def test_t5_has_no_bucket_of_its_own_for_fractions(causal):
 def test_t5_reads_its_tables_axis_by_axis(extent, causal):
     encoding = build_encoding("t5-bias", EncodingSpec(32, 4, 2, extent, causal))
     positions, q = grid_positions(extent), noise(1, 4, math.prod(extent), 8)
-    bias = encoding.bias(q, q, q, encoding(encoding.prepare(positions)), layer=1)[0]
+    bias = encoding.bias(q, q, q, encoding.state(positions), layer=1)[0]
     both = len(extent) > 1 or not causal
     for i, p in enumerate(positions.long().tolist()):
         for j, r in enumerate(positions.long().tolist()):
@@ -273,9 +273,9 @@ def test_kerple_begins_with_the_authors_distributions():
 @pytest.mark.parametrize("extent", [LINE, PLANE])
 def test_axial_learned_sums_a_row_of_each_table(extent):
     encoding = encode("axial-learned", extent, ratio=0.5)
-    told = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(grid_positions(extent)))[0]
+    encoded = encoding.embed(torch.zeros(1, 1, 32), encoding.prepare(grid_positions(extent)))[0]
     tables = encoding.tables.detach().split(list(extent))
-    for row, position in zip(told, grid_positions(extent).long().tolist(), strict=True):
+    for row, position in zip(encoded, grid_positions(extent).long().tolist(), strict=True):
         expected = sum(table[p] for table, p in zip(tables, position, strict=True))
         assert_same(row, expected * math.sqrt(32 / len(extent)), 1e-6)
 
@@ -293,8 +293,8 @@ def test_random_is_one_fixed_table():
 @text_and_grid
 def test_multiply_is_the_product_with_the_sinusoid(positions):
     encoding, content = encode("multiply", (9,) * len(positions[0]), width=12, heads=3, base=50.0), noise(2, 5, 12)
-    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
-    assert_same(told, content * torch.tensor([wave(p, 12, 50.0, 1.0) for p in positions]), 1e-6)
+    encoded = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    assert_same(encoded, content * torch.tensor([wave(p, 12, 50.0, 1.0) for p in positions]), 1e-6)
 
 
 @text_and_grid
@@ -312,13 +312,13 @@ def test_gated_add_opens_with_its_gate(positions, options, pace):
 def test_projections_are_matrices_on_content_and_position(name, positions):
     encoding = encode(name, (9,) * len(positions[0]), width=12, heads=3, d_p=8, base=50.0)
     content, own = noise(2, 5, 12), torch.tensor([wave(p, 8, 50.0, 1.0) for p in positions])
-    told = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
+    encoded = encoding.embed(content, encoding.prepare(torch.tensor(positions)))
     if name == "concat-proj":
         joined = torch.cat((content, own.expand(2, -1, -1)), dim=-1)
         expected = joined @ torch.cat((encoding.content, encoding.position), dim=1).T
     else:
         expected = content + own @ encoding.position.T
-    assert_same(told, expected, 1e-5)
+    assert_same(encoded, expected, 1e-5)
 
 
 @everywhere
@@ -329,7 +329,7 @@ def test_position_has_the_declared_scale(name, extent, ratio):
     encoding = encode(name, (64,) * len(extent), width=64, **options)
     positions = grid_positions(encoding.spec.extent)[:: 15 if len(extent) == 2 else 1]  # which no side divides
     content = torch.zeros(1, len(positions), encoding.content_width)
-    if name == "position-matrix":  # which tells nothing but what it makes of content
+    if name == "position-matrix":  # which has no effect without content
         content = noise(*content.shape)
     state, squares = encoding.prepare(positions), []
     # a projection of slow waves, of which there are few, may be off, and 32 units behind a GELU more so
@@ -337,9 +337,9 @@ def test_position_has_the_declared_scale(name, extent, ratio):
         initialise(encoding, seed)
         with torch.no_grad():
             shared = encoding(state)
-            told = encoding.residual(encoding.embed(content, shared), None, shared, layer=0)
-            told = told - (content if name == "position-matrix" else 0)
-        squares.append(own_part(encoding, told).square().mean().item())
+            encoded = encoding.residual(encoding.embed(content, shared), None, shared, layer=0)
+            encoded = encoded - (content if name == "position-matrix" else 0)
+        squares.append(own_part(encoding, encoded).square().mean().item())
     assert math.sqrt(sum(squares) / len(squares)) == pytest.approx(ratio or 1.0, rel=0.03)
 
 
@@ -349,7 +349,7 @@ def test_concat_proj_may_begin_as_add_proj_does(extent):
     content, found = noise(2, math.prod(extent), 32), []
     for encoding in (one, other):
         initialise(encoding, 3)
-        found.append(encoding.embed(content, encoding(encoding.prepare(grid_positions(extent)))))
+        found.append(encoding.embed(content, encoding.state(grid_positions(extent))))
     assert torch.equal(*found)
     assert other.content.requires_grad
     with pytest.raises(ValueError, match="start must be random or identity, got 'eye'"):
@@ -385,8 +385,8 @@ def test_sinusoids_far_out_survive_16_bit(name, autocast):
     encoding, far = encode(name, width=64).bfloat16(), [15999.0, 16000.0, 16001.0]
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         state = encoding.prepare(torch.tensor(far)[:, None])
-        told = encoding.embed(torch.zeros(1, 3, encoding.content_width, dtype=torch.bfloat16), state)
-    own = own_part(encoding, told)[0]
+        encoded = encoding.embed(torch.zeros(1, 3, encoding.content_width, dtype=torch.bfloat16), state)
+    own = own_part(encoding, encoded)[0]
     assert own.dtype == torch.bfloat16
     assert_same(own, torch.tensor([wave((p,), own.shape[1], 10000.0, 1.0) for p in far]), 1e-2)
 
@@ -396,9 +396,9 @@ def test_rope_far_out_survives_16_bit(autocast):
     encoding, far = encode("rope", width=64, heads=1).bfloat16(), [15999.0, 16000.0, 16001.0]
     q = torch.ones(1, 1, 3, 64, dtype=torch.bfloat16)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        told, _ = encoding.query_key(q, q, q, encoding.prepare(torch.tensor(far)[:, None]), layer=0)
-    assert told.dtype == torch.bfloat16
-    assert_same(told[0, 0], torch.tensor([turned([1.0] * 64, (p,), 10000.0) for p in far]), 1e-2)
+        encoded, _ = encoding.query_key(q, q, q, encoding.prepare(torch.tensor(far)[:, None]), layer=0)
+    assert encoded.dtype == torch.bfloat16
+    assert_same(encoded[0, 0], torch.tensor([turned([1.0] * 64, (p,), 10000.0) for p in far]), 1e-2)
 
 
 def test_rope_turns_16_bit_vectors_in_32_bit():

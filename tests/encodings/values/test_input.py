@@ -35,9 +35,9 @@ from .helpers import (
 def test_concat_wide_puts_the_sinusoid_beside_all_of_the_content(positions, base, ratio):
     encoding, content = encode("concat-wide", positions, d_p=8, base=base, ratio=ratio), noise(2, 5, 24)
     assert (encoding.content_width, encoding.model_width) == (24, 32)
-    told = encoding.embed(content, state_of(encoding, positions))
+    encoded = encoding.embed(content, state_of(encoding, positions))
     rows = [[x + wave(p, 8, base, ratio) for x, p in zip(text, positions, strict=True)] for text in numbers(content)]
-    assert_rows(told, rows)
+    assert_rows(encoded, rows)
 
 
 @text_and_grid
@@ -105,8 +105,8 @@ def test_a_quiet_table_moves_as_fast_as_a_loud_one(name, ratio):
     with torch.no_grad():
         for row in rows:
             row += 1e-3  # a step of Adam
-    for encoding, told in zip((quiet, usual), before, strict=True):
-        moved = encoding.embed(noise(1, 5, encoding.content_width), state_of(encoding, TEXT_CELLS)) - told
+    for encoding, encoded in zip((quiet, usual), before, strict=True):
+        moved = encoding.embed(noise(1, 5, encoding.content_width), state_of(encoding, TEXT_CELLS)) - encoded
         last = moved[..., -1]
         torch.testing.assert_close(
             last, torch.full_like(last, 1e-3 * encoding.content_width**0.5), rtol=1e-2, atol=1e-6
@@ -123,9 +123,9 @@ def test_an_unknown_table_is_refused(table):
 @pytest.mark.parametrize("options", [{}, {"rank": 3, "ratio": 0.5}])
 def test_position_matrix_multiplies_content_by_two_factors(positions, options):
     encoding, content = encode("position-matrix", positions, **options), noise(2, 5, 24)
-    told, ratio = encoding.embed(content, state_of(encoding, positions)), options.get("ratio", 1.0)
+    encoded, ratio = encoding.embed(content, state_of(encoding, positions)), options.get("ratio", 1.0)
     left, right = numbers(encoding.left), numbers(encoding.right)
-    for text, rows in zip(numbers(content), told, strict=True):
+    for text, rows in zip(numbers(content), encoded, strict=True):
         for x, p, row in zip(text, positions, rows, strict=True):
             cell = int(p[0]) if len(p) == 1 else int(p[0]) * 9 + int(p[1])
             small = times(list(map(list, zip(*right[cell], strict=True))), x)  # V^T x
@@ -142,7 +142,7 @@ def gelu(x: float) -> float:
 @pytest.mark.parametrize("options", [{}, {"hidden": 5, "gamma": 2.0, "ratio": 0.5}])
 def test_learnable_fourier_is_a_network_of_cosines_and_sines(positions, options):
     encoding, content = encode("learnable-fourier", positions, **options), noise(2, 5, 24)
-    told = encoding.embed(content, state_of(encoding, positions))
+    encoded = encoding.embed(content, state_of(encoding, positions))
     frequencies = numbers(encoding.frequencies)
     w1, b1, w2, b2 = (numbers(p) for layer in (encoding.first, encoding.second) for p in (layer.weight, layer.bias))
     assert len(w1) == options.get("hidden", 32)
@@ -151,7 +151,7 @@ def test_learnable_fourier_is_a_network_of_cosines_and_sines(positions, options)
         angles = [dot(list(p), f) for f in frequencies]
         features = [wave(angle) / math.sqrt(24) for wave in (math.cos, math.sin) for angle in angles]
         own.append(plus(times(w2, [gelu(h) for h in plus(times(w1, features), b1)]), b2))
-    assert_rows(told, [[plus(x, p) for x, p in zip(text, own, strict=True)] for text in numbers(content)], 5e-5)
+    assert_rows(encoded, [[plus(x, p) for x, p in zip(text, own, strict=True)] for text in numbers(content)], 5e-5)
 
 
 def test_learnable_fourier_draws_frequencies_of_the_papers_spread():
@@ -189,11 +189,11 @@ def test_cpe_is_a_convolution_over_neighbours_after_the_first_block(positions, p
     steps = list(itertools.product(range(first, first + 3), repeat=len(positions[0])))
     state = state_of(encoding, positions)
     assert torch.equal(encoding.residual(content, valid, state, 0), content)
-    told = encoding.residual(content, valid, state, 1)
+    encoded = encoding.residual(content, valid, state, 1)
     weight, shift = numbers(encoding.weight), numbers(encoding.shift)
     for n, text in enumerate(numbers(content)):
         seen = valid[n].tolist() if padded else [True] * 8
-        assert_rows(told[n], convolved(text, weight, shift, positions, steps, causal, seen))
+        assert_rows(encoded[n], convolved(text, weight, shift, positions, steps, causal, seen))
 
 
 def test_cpe_has_a_place_in_a_model_of_one_block():

@@ -90,7 +90,7 @@ def test_randomized_finds_more_places_for_a_longer_text():
         assert places[-1] < 36
 
 
-def test_randomized_tells_a_short_text_from_the_first_places_of_a_full_one():
+def test_randomized_gives_a_short_text_the_first_places_of_a_full_one():
     """So that training on texts of unequal length has the distances that evaluation has."""
     encoding = fresh("randomized")
     with torch.random.fork_rng():
@@ -149,7 +149,7 @@ def test_shifted_moves_all_tokens_alike_in_training(most, top):
     assert encoding.inner.spec.extent == (3 + top[0], 5 + top[1])
 
 
-def test_shifted_tells_encodings_of_offsets_the_trained_extent():
+def test_shifted_gives_encodings_of_offsets_the_trained_extent():
     """Offsets are no larger than without a shift: tables of them, and lengths from which on they change, stay."""
     assert fresh("shifted", of="swin-bias").inner.table.shape == fresh("swin-bias").table.shape
     longer = [(float(p),) for p in range(18)]

@@ -29,7 +29,7 @@ def angles_of(position, frequencies):
 
 def check_rotation(encoding, positions, frequencies, layer=0, growth=1.0, tolerance=1e-4):
     seen, angles = attend(encoding, positions, layer), [angles_of(p, frequencies) for p in positions]
-    for before, after in zip((seen.q, seen.k), seen.told, strict=True):
+    for before, after in zip((seen.q, seen.k), seen.encoded, strict=True):
         for head, rows in enumerate(before):
             expected = [[growth * x for x in rotated(v, a)] for v, a in zip(rows, angles, strict=True)]
             assert_rows(after[head], expected, tolerance)
@@ -49,7 +49,7 @@ def test_partial_rope_turns_the_first_channels_as_a_head_of_their_own(positions,
     encoding, n = encode("partial-rope", positions, width=48, **options), pairs[axes - 1]
     r, frequencies = 2 * axes * n, usual(n, axes, options.get("theta"))
     seen, angles = attend(encoding, positions), [angles_of(p, frequencies) for p in positions]
-    for before, after in zip((seen.q, seen.k), seen.told, strict=True):
+    for before, after in zip((seen.q, seen.k), seen.encoded, strict=True):
         for head, rows in enumerate(before):
             expected = [rotated(v[:r], a) + v[r:] for v, a in zip(rows, angles, strict=True)]
             assert_rows(after[head], expected, 1e-4)
@@ -193,7 +193,7 @@ def test_rope_mixed_turns_by_trained_vectors(layer, theta):
         angles = [
             [p[0] * row + p[1] * column for row, column in zip(vectors[0][h], vectors[1][h], strict=True)] for p in GRID
         ]
-        for before, after in zip((seen.q, seen.k), seen.told, strict=True):
+        for before, after in zip((seen.q, seen.k), seen.encoded, strict=True):
             assert_rows(after[h], [rotated(v, a) for v, a in zip(before[h], angles, strict=True)], 1e-4)
         rule = by_angle(seen, angles)
         for i in range(5):
@@ -256,7 +256,7 @@ def test_lie_re_turns_by_exponentials_of_skew_matrices(positions, options, block
         return output
 
     seen = attend(encoding, positions, layer=1)
-    for before, after in zip((seen.q, seen.k), seen.told, strict=True):
+    for before, after in zip((seen.q, seen.k), seen.encoded, strict=True):
         for head, rows in enumerate(before):
             assert_rows(after[head], [turned(v, p) for v, p in zip(rows, positions, strict=True)], 1e-4)
     q, k = (
@@ -273,7 +273,7 @@ def test_lie_re_with_blocks_of_two_can_be_rope():
     for head, rows in enumerate(seen.q):  # neighbours are paired
         halves = [v[0::2] + v[1::2] for v in rows]
         expected = [rotated(v, angles_of(p, usual(6, 1))) for v, p in zip(halves, TEXT, strict=True)]
-        assert_rows(torch.cat((seen.told[0][head, :, 0::2], seen.told[0][head, :, 1::2]), dim=-1), expected, 1e-3)
+        assert_rows(torch.cat((seen.encoded[0][head, :, 0::2], seen.encoded[0][head, :, 1::2]), dim=-1), expected, 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_pope_compares_lengths_at_the_angle_of_the_offset(causal, theta):
         return total / math.sqrt(12)
 
     seen.check(rule, 1e-4)
-    assert seen.told[0].shape == (2, 5, 24)
+    assert seen.encoded[0].shape == (2, 5, 24)
 
 
 def test_pope_begins_without_an_offset():

@@ -33,7 +33,7 @@ from .helpers import (
 
 
 @text_and_grid
-def test_a_stack_tells_the_input_and_attention(positions):
+def test_a_stack_acts_on_the_input_and_on_attention(positions):
     encoding, content = encode("stack", positions), noise(2, 5, 24)
     rows = [[plus(x, wave(p, 24)) for x, p in zip(text, positions, strict=True)] for text in numbers(content)]
     assert_rows(encoding.embed(content, state_of(encoding, positions)), rows)
@@ -146,8 +146,8 @@ def test_a_stack_may_move_its_tokens(layer):
     assert places != [p for (p,) in TEXT_CELLS]
     seen = attend(encoding, TEXT_CELLS, layer)
     seen.check(by_angle(seen, rope_angles([(p,) for p in places])), 1e-4)
-    told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, TEXT_CELLS))
-    assert_rows(told[0], numbers(encoding.first.inner.table[[int(p) for p in places]] * math.sqrt(24)))
+    encoded = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, TEXT_CELLS))
+    assert_rows(encoded[0], numbers(encoding.first.inner.table[[int(p) for p in places]] * math.sqrt(24)))
 
 
 def test_rotation_by_hand_and_by_rule_agree():

@@ -81,8 +81,8 @@ def test_interpolated_squeezes_a_longer_text_into_the_trained_length(positions):
     seen = attend(encoding, positions)
     seen.check(by_angle(seen, rope_angles(squeezed)), 1e-4)
     adding = encode("interpolated", positions, of="add(ratio=0.5)")
-    told = adding.embed(torch.zeros(1, 5, 24), state_of(adding, positions))
-    assert_rows(told[0], [wave(p, 24, ratio=0.5) for p in squeezed])
+    encoded = adding.embed(torch.zeros(1, 5, 24), state_of(adding, positions))
+    assert_rows(encoded[0], [wave(p, 24, ratio=0.5) for p in squeezed])
 
 
 @pytest.mark.parametrize("positions", [[(0.0,), (4.0,), (8.0,)], [(1000.0,), (1008.0,), (1003.5,)]])
@@ -142,8 +142,8 @@ def test_scaled_concatenation_is_the_scaled_sum_without_its_crossed_terms():
 def test_an_input_of_content_can_be_as_loud_as_that_of_add():
     content, cells = noise(500, 9, 24), grid_positions((9,))
     loud, add = (fresh(name, (9,), **options) for name, options in (("embed-scale", {"of": "rope"}), ("add", {})))
-    told = [e.embed(content, e(e.prepare(cells))).square().mean().sqrt().item() for e in (loud, add)]
-    assert told == pytest.approx([2**0.5] * 2, rel=0.01)
+    encoded = [e.embed(content, e.state(cells)).square().mean().sqrt().item() for e in (loud, add)]
+    assert encoded == pytest.approx([2**0.5] * 2, rel=0.01)
 
 
 @pytest.mark.parametrize(("width", "heads", "extent"), [(24, 2, (9,)), (96, 3, (9,)), (64, 2, (4, 4)), (4, 1, (9,))])
@@ -153,7 +153,7 @@ def test_concat_wide_is_concat_in_a_widened_model(width, heads, extent):
     widened = fresh("widened", extent, width=width, heads=heads, of=f"concat(d_p={wide.d_p})")
     assert (widened.content_width, widened.model_width) == (wide.content_width, wide.model_width)
     cells, content = grid_positions(extent), noise(2, math.prod(extent), width)
-    assert torch.equal(*(e.embed(content, e(e.prepare(cells))) for e in (wide, widened)))
+    assert torch.equal(*(e.embed(content, e.state(cells)) for e in (wide, widened)))
 
 
 def test_a_widened_sum_has_content_and_position_in_every_channel():
@@ -164,8 +164,8 @@ def test_a_widened_sum_has_content_and_position_in_every_channel():
 
 def test_raster_counts_cells_row_by_row():
     encoding = encode("raster", GRID_CELLS, (9, 12))
-    told = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
-    assert_rows(told[0], [wave((12 * r + c,), 24) for r, c in GRID_CELLS])
+    encoded = encoding.embed(torch.zeros(1, 5, 24), state_of(encoding, GRID_CELLS))
+    assert_rows(encoded[0], [wave((12 * r + c,), 24) for r, c in GRID_CELLS])
     turning = encode("raster", GRID, (9, 12), of="rope")
     seen = attend(turning, GRID)
     seen.check(by_angle(seen, rope_angles([(41 * r + c,) for r, c in GRID])), 1e-4)  # as wide as they are
@@ -186,8 +186,8 @@ def test_raster_of_learned_is_learned():
     with torch.no_grad():
         other.table.copy_(one.inner.table)
     content = noise(2, 5, 24)
-    told = [encoding.embed(content, state_of(encoding, GRID_CELLS)) for encoding in (one, other)]
-    assert torch.equal(*told)
+    encoded = [encoding.embed(content, state_of(encoding, GRID_CELLS)) for encoding in (one, other)]
+    assert torch.equal(*encoded)
 
 
 def test_wrappers_nest():
@@ -197,9 +197,9 @@ def test_wrappers_nest():
     randomized = fresh("randomized", (3, 5), of="raster(of='learned')", times=2)
     assert randomized.inner.inner.table.shape == (60, 24)
     places = randomized.eval().place(grid_positions((3, 5)))
-    told = randomized.embed(torch.zeros(1, 15, 24), randomized.prepare(places))
+    encoded = randomized.embed(torch.zeros(1, 15, 24), randomized.prepare(places))
     cells = [int(10 * r + c) for r, c in numbers(places)]
-    assert_rows(told[0], numbers(randomized.inner.inner.table[cells] * math.sqrt(24)))
+    assert_rows(encoded[0], numbers(randomized.inner.inner.table[cells] * math.sqrt(24)))
     both = encode("stack", TEXT, first="interpolated(of='add')", second="some-layers(of='rope', every=1, but=False)")
     seen = attend(both, TEXT)
     seen.check(by_angle(seen, rope_angles(TEXT)), 1e-4)
