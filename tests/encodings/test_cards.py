@@ -1,7 +1,7 @@
 """Cards: what an encoding declares, read from sources and from classes, and refused where it is wrong."""
 
-import sys
 import re
+import sys
 from pathlib import Path
 
 import pytest

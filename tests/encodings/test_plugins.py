@@ -14,7 +14,7 @@ from pebench.encodings.checks import Checked
 from pebench.encodings.registry import encoding_card, load_encoding
 from pebench.engine.executors.worker import work
 from pebench.errors import UserError
-from pebench.models import transformer
+from pebench.models import cache
 from pebench.models.transformer import Transformer
 from pebench.runs.records import read_record, read_records
 from pebench.tasks import configure
@@ -111,7 +111,7 @@ def test_of_encodings_within_others_the_inner_one_is_named(here: Workplace) -> N
 
 
 def test_an_encoding_of_ours_that_raises_is_named_too(here: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformer, "grid_positions", lambda extent, device=None: torch.full((16, 2), 0.5))
+    monkeypatch.setattr(cache, "grid_positions", lambda extent, device=None: torch.full((16, 2), 0.5))
     reason = (done("learned", here.folder).error or {})["reason"]
     assert re.match(r"encoding 'learned' \(learned.py:\d+\): prepare raised ValueError: ", reason), reason
 

@@ -13,6 +13,7 @@ NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
 CODE_LINES = 12
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_a_suite_and_plots_from_its_frame(tmp_path: Path) -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     NotebookClient(notebook, timeout=900, resources={"metadata": {"path": str(tmp_path)}}).execute()
@@ -33,6 +34,7 @@ def test_the_notebook_is_short_and_kept_without_outputs() -> None:
     assert len(lines) <= CODE_LINES
 
 
+@pytest.mark.slow
 def test_the_python_of_the_documentation_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

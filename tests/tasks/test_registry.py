@@ -219,6 +219,7 @@ def test_prepared_data_of_ones_own_are_made_anew_when_their_code_changes(here: W
     assert module.Mine().file != before
 
 
+@pytest.mark.slow
 def test_the_example_goes_from_a_task_to_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: Workplace, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def check_same(alone: Record, together: Record) -> None:
     assert (alone.environment["devices"], together.environment["devices"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
     config = RUNS[1]
     alone = train(config, options(tmp_path / "one", 1))

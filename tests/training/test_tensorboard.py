@@ -211,6 +211,7 @@ def test_an_encoding_of_16_bit_is_drawn_too():
     assert _picture(build_encoding("concat-proj", spec).bfloat16(), "concat-proj", "").shape[-1] == 3
 
 
+@pytest.mark.slow
 def test_an_encoding_of_texts_is_drawn_with_its_similarity_by_distance(tmp_path):
     words = ["run", "--task", "text-order", "--pe", "add", "--seeds", "1", "--tier", "smoke", *SETTINGS, *HOW]
     assert main([*words, "--out", str(tmp_path)]) == 0
