@@ -99,6 +99,7 @@ def test_the_warning_is_shown_once_at_the_users_line(line: str, tmp_path: Path) 
     assert f"{script}:3: FutureWarning: pebench.suites has moved: import pebench.runs.suite instead." in done.stderr
 
 
+@pytest.mark.slow
 def test_a_submodule_warns_once_with_its_package(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
@@ -111,6 +112,7 @@ def test_a_submodule_warns_once_with_its_package(tmp_path: Path) -> None:
     assert f"{script}:1: FutureWarning: pebench.modules has moved: import pebench.models instead." in done.stderr
 
 
+@pytest.mark.slow
 def test_a_suite_file_and_an_encoding_with_old_paths_run(tmp_path: Path) -> None:
     suite = [
         "from pebench.suites import Suite", "",

@@ -62,6 +62,7 @@ def test_records_of_different_sources_are_warned_of(here: Workplace) -> None:
     assert re.search(r"has changed since .* source was 000000000000 and is [0-9a-f]{12} now", encoded)
 
 
+@pytest.mark.slow
 def test_a_change_of_the_source_is_reported_when_runs_are_skipped(here: Workplace) -> None:
     module = here.module(ROWS)
     command = [*SMOKE, "--pe", f"{module}:Rows", "--executor", "sequential", "--out", "runs"]

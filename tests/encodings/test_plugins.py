@@ -14,7 +14,7 @@ from pebench.encodings.checks import Checked
 from pebench.encodings.registry import encoding_card, load_encoding
 from pebench.engine.executors.worker import work
 from pebench.errors import UserError
-from pebench.models import cache
+from pebench.models import cache, transformer
 from pebench.models.transformer import Transformer
 from pebench.runs.records import read_record, read_records
 from pebench.tasks import configure

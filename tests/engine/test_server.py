@@ -9,6 +9,7 @@ import pytest
 linux = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds processes by /proc")
 
 
+@pytest.mark.slow
 def test_the_server_has_imported_what_every_run_needs() -> None:
     asked = "import sys, pebench.engine.executors.preload; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
