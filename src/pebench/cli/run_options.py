@@ -22,7 +22,10 @@ def add_run(verbs: Any) -> None:
 
 def _add_what(group: Any) -> None:
     """Add the options that choose runs."""
-    group.add_argument("--task", action="append", metavar="NAME", help="a task (repeatable); see: pebench list tasks")
+    group.add_argument(
+        "--task", action="append", metavar="NAME",
+        help="a task, such as vit-digits or my_module:my_task (repeatable); see: pebench list tasks",
+    )  # fmt: skip
     group.add_argument(
         "--suite", metavar="NAME_OR_FILE",
         help="a declared set of runs; with --task, only its runs on those tasks; see: pebench list suites",

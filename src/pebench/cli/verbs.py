@@ -51,7 +51,7 @@ def _verify(verbs: Any) -> None:
 def _settings(verb: Any) -> None:
     verb.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", dest="settings",
-        help="set an option of the encoding (repeatable)",
+        help="set one of its options (repeatable)",
     )  # fmt: skip
 
 
