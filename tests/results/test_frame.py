@@ -58,13 +58,13 @@ def test_runs_that_select_are_rows_if_they_are_asked_for() -> None:
     tested = record("vit-digits", "add", 0, {"test/accuracy": 0.5})
     tried = Record(replace(tested.config, selected=("train.clip",), stage="select"), metrics={"val/loss": 1.0})
     assert len(Results([tried, tested]).to_frame()) == 1
-    assert Results([tried, tested]).to_frame(selecting=True)["stage"].tolist() == ["select", "test"]
+    assert Results([tried, tested]).to_frame(every=True)["stage"].tolist() == ["select", "test"]
 
 
 def test_published_records_are_read_and_shown() -> None:
     results = pebench.load_results(str(PUBLISHED), pebench.load_suite("core"))
     assert len(results) == len(read_records(PUBLISHED))
-    assert len(results.to_frame(selecting=True)) == len(results)
+    assert len(results.to_frame(every=True)) == len(results)
     assert "verdict Holm-adjusted" in results.table()
     html = results._repr_html_()
     assert html.count("<table>") == html.count("</table>") == len(results.page.tables)
@@ -103,3 +103,13 @@ def test_what_shows_nothing_is_told(tmp_path: Path) -> None:
 def test_a_table_in_a_notebook_holds_no_markup_of_a_name(results: Results, tmp_path: Path) -> None:
     write_jsonl(list(results.records), tmp_path / "all.jsonl")
     assert "<script" not in pebench.load_results(tmp_path / "all.jsonl")._repr_html_()
+
+
+def test_a_frame_has_the_runs_that_tables_count() -> None:
+    results = pebench.load_results(PUBLISHED)
+    frame = results.to_frame()
+    assert set(frame.groupby(["task", "encoding"]).size()) == {8}
+    assert len(frame) < sum(record.config.stage == "test" for record in results.records)  # some were tested before
+    (table,) = [table for table in results.page.tables if table.task.name == "text-imdb"]
+    means = frame[frame["task"] == "text-imdb"].groupby("encoding")["test accuracy"].mean()
+    assert {row.label: row.estimate.mean for row in table.rows} == pytest.approx(means.to_dict())

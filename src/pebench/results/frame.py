@@ -55,24 +55,35 @@ class Results:
         """Label of the row that the others are compared to."""
         return self.suite.reference if self.suite else REFERENCE_ENCODING
 
-    def to_frame(self, selecting: bool = False) -> "pandas.DataFrame":
+    def to_frame(self, every: bool = False) -> "pandas.DataFrame":
         """Return a data frame with one row a run, in the units of the records: an accuracy is a share of 1.
+
+        Its rows are the runs that the tables count, so that means over it are those of the tables.
 
         Its columns are the task, encoding and seed, the settings that differ between the runs, the metrics
         (``test accuracy``, ``test bits per byte``), and the cost: parameters, FLOPs, throughput, memory, duration.
 
         Args:
-            selecting: Include the runs that selected settings, which are never tested.
+            every: Include the runs that selected settings, which are never tested, and those tested with a value that
+                was chosen when fewer had been tried.
         """
         import pandas
 
-        shown = [record for record in self.records if selecting or record.config.stage == "test"]
+        shown = self.records if every else self._counted()
         settings = [_settings(record.config) for record in shown]
         varied, metrics = _varied(settings), _metrics(shown)
         rows = []
         for record, values in zip(shown, settings, strict=True):
             rows.append(_row(record, {name: values.get(name) for name in varied}, metrics))
         return pandas.DataFrame(rows)
+
+    def _counted(self) -> list[Record]:
+        """Return the tested runs, without those whose values are no longer chosen."""
+        tested = [record for record in self.records if record.config.stage == "test"]
+        if not any(record.config.selected for record in tested):
+            return tested
+        superseded = {record.identity for table in self.page.tables for record in table.superseded}
+        return [record for record in tested if record.identity not in superseded]
 
     def table(self, width: int = WIDTH) -> str:
         """Return the tables that ``pebench run`` prints: mean and interval over seeds, difference and verdict.
