@@ -64,25 +64,33 @@ def work(
             from pebench.training.ddp import run_on_devices
             from pebench.training.runner import train
 
-            train_on = train if options.devices == 1 else run_on_devices
-            train_on(config, options, progress, stopped)
+            if options.devices == 1:
+                train(config, options, progress, stopped)
+            else:
+                run_on_devices(config, options, progress, stopped)
         except KeyboardInterrupt:
             raise
         except InterruptedRunError:
             if not stop():  # else no record: the run is not over
                 overdue(config, options, time.monotonic() - started)
         except BaseException as error:
-            with (folder / LOG).open("a", encoding="utf-8") as log:
-                traceback.print_exc(file=log)
-            seconds, kind = time.monotonic() - started, failure_kind(error)
-            failed_record(config, options.out, kind, failure_reason(error), seconds)
-            if kind == "diverged":  # tried again, it would go on from weights that are about to
-                shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-            with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
-                from pebench.training.tensorboard import log_failure
-
-                log_failure(folder, config)
+            _keep_failure(config, options, error, time.monotonic() - started)
     return True
+
+
+def _keep_failure(config: RunConfig, options: Options, error: BaseException, duration_s: float) -> None:
+    """Write the log and the record of a run that raised an exception, and show it in TensorBoard."""
+    folder = options.out / config.directory
+    with (folder / LOG).open("a", encoding="utf-8") as log:
+        traceback.print_exception(error, file=log)
+    kind = failure_kind(error)
+    failed_record(config, options.out, kind, failure_reason(error), duration_s)
+    if kind == "diverged":  # tried again, it would go on from weights that are about to
+        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
+        from pebench.training.tensorboard import log_failure
+
+        log_failure(folder, config)
 
 
 @contextlib.contextmanager
