@@ -38,6 +38,7 @@ class Setting:
 SETTINGS = (
     Setting("causal text", (8,), True),
     Setting("text", (8,), False),
+    # sides that differ, so that exchanged axes do not go unnoticed
     Setting("grid", (3, 5), False),
     Setting("causal grid", (3, 5), True),
 )
@@ -161,6 +162,7 @@ def perturbed(model: Any, seed: int = 0) -> Any:
     random = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
         for parameter in model.parameters():
+            # as loud as a layer's weights usually are, so that 32-bit and 16-bit tolerances hold for all encodings
             width = parameter.shape[-1] if parameter.ndim else 1
             parameter += min(0.2, width**-0.5) * torch.randn(parameter.shape, generator=random)
     return model.eval()

@@ -26,6 +26,7 @@ def fit_constant(model: SequenceModule, data: TensorDataModule) -> None:
     """
     whole, shapes = model.forward, dict[torch.Size, torch.Size]()
     batches = _endless(data)
+    # the width is asked of the model, as a task's data need not tell the number of outputs
     with torch.no_grad():
         width = whole(*_inputs(model, data, next(batches))).shape[-1]
     constant = nn.Parameter(torch.zeros(width))
@@ -36,11 +37,14 @@ def fit_constant(model: SequenceModule, data: TensorDataModule) -> None:
                 shapes[inputs.shape] = whole(inputs, *rest).shape
         return constant.expand(shapes[inputs.shape])
 
+    # on the instance: its loss and metric stay, and call this in place of the network
     model.forward = forward  # type: ignore[method-assign]
+    # 0.2 a step: logits of rare classes are several units away; the decay lets the last steps settle
     optimizer = torch.optim.Adam([constant], lr=0.2)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.01, FIT_STEPS)
     for _ in range(FIT_STEPS):
         optimizer.zero_grad()
+        # the hook that a Trainer would call on a batch
         model.loss(data.on_after_batch_transfer(next(batches), 0)).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         schedule.step()

@@ -45,6 +45,7 @@ class TaskBench:
 
     def __init__(self, name: str, data_dir: Path | None = None) -> None:
         self.task = find_task(name)
+        # an empty variable counts as none
         folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
         self.data_dir = Path(folder) if folder else None
 
@@ -79,6 +80,7 @@ class TaskBench:
         noise = torch.Generator().manual_seed(1)
         with torch.no_grad():
             for parameter in model.parameters():
+                # an output layer of zeros would predict the same for all, and hide what depends on batches
                 parameter += 0.2 * torch.randn(parameter.shape, generator=noise)
         return model.eval()  # type: ignore[no-any-return]
 
@@ -137,6 +139,7 @@ def check_task(item: TaskProperty, bench: TaskBench) -> None:
     except BrokenError as error:
         error.property, error.setting = item.name, bench.task.name
         raise
+    # a task's own exception is a broken property, and the remaining ones are still checked
     except Exception as error:
         broken = BrokenError("no exception", f"{type(error).__name__}: {error}")
         broken.property, broken.setting = item.name, bench.task.name
@@ -153,6 +156,7 @@ def declares(bench: TaskBench) -> None:
     require(issubclass(task.model_class(), SequenceModule), "a model as a SequenceModule", task.kind.module)
     for tier in task.budgets:
         configure(task.name, "none", tier=tier)
+    # NaN fails the comparison below, with the usual message
     chance = math.nan if task.chance is None else task.chance
     require(math.isfinite(chance), "a chance level", task.chance)
     require(0 <= chance <= 1 or not task.percent, "a chance level from 0 to 1, as the metric is a share", chance)
@@ -223,6 +227,7 @@ def metric(bench: TaskBench) -> None:
     model = bench.model()
     expected = bench.measure(model, _batches(rows, index, 64), "val")
     require(math.isfinite(expected), "a finite metric", expected)
+    # 7 leaves a smaller last batch, which a mean of batch means would weigh too much; 1 has no padding
     for chosen, size in ((index, 7), (mixed, 16), (mixed, 1)):
         found = bench.measure(model, _batches(rows, chosen, size), "val")
         close = math.isclose(found, expected, rel_tol=SAME, abs_tol=SAME)
@@ -259,6 +264,7 @@ def extrapolation(bench: TaskBench) -> None:
         if not label[0].isdigit():
             continue  # a control, such as tokens in random order
         require(label in factors, f"one of the declared sizes {list(factors)}", label)
+        # a factor is per axis, so an image grows by its square; 5 % is for sizes that are rounded
         ratio = batch[0][0].numel() / usual
         require(
             math.isclose(ratio, factors[label] ** axes, rel_tol=0.05), f"examples {label} as large", f"{ratio:.3g}x"

@@ -50,6 +50,7 @@ class AxialLearnedEncoding(PositionalEncoding):
         super().__init__(spec)
         check_ratio(self.name, ratio)
         self.tables = nn.Parameter(torch.empty(sum(spec.extent), spec.d_model))  # the tables one below the other
+        # sqrt(D) as for token tables, over sqrt(P) because the variances of P rows add up
         self.ratio, self.scale = ratio, (spec.d_model / spec.num_axes) ** 0.5
         self.reset_parameters()
 

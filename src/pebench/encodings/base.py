@@ -130,6 +130,7 @@ class PositionalEncoding(nn.Module):
         Args:
             positions: (L, P), one row per token, in units of tokens or patches.
         """
+        # without gradients and in 32 bit as in the model, or a state that works here could fail there
         with torch.no_grad():
             prepared = self.prepare(self.place(positions).float())
         return self(prepared)
@@ -205,6 +206,7 @@ class PositionalEncoding(nn.Module):
 def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
     """Return the width of queries and keys behind an encoding's hook in a layer, by calling it with one token."""
     spec, d = encoding.spec, encoding.model_width
+    # asked of the hook itself and not declared: no declaration can then disagree with it
     head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
     with torch.no_grad():
         state = encoding.state(grid_positions(spec.extent)[:1])
@@ -237,6 +239,7 @@ def build_encoding(
     options = dict(options or {})
     if isinstance(encoding, str):
         name, own = parse_encoding(encoding)
+        # options given apart override those in the name
         encoding, options = load_encoding(name), own | options
     built = encoding(spec, **options)
     if not isinstance(built, PositionalEncoding):
@@ -249,6 +252,7 @@ def build_encoding(
 def _problem(encoding: PositionalEncoding) -> str:
     """Return what is missing in an encoding; empty if nothing is."""
     cls = type(encoding)
+    # set by the constructor of nn.Module; without it, any parameter fails with a message about torch's internals
     if "_parameters" not in vars(encoding):
         return "does not call super().__init__(spec) in its __init__"
     if problem := undrawable(encoding):

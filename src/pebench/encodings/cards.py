@@ -86,6 +86,9 @@ class Declaration:
     hooks: tuple[str, ...]
 
 
+# Front ends: source files and classes
+
+
 def read_card(name: str, module: str, cls: str) -> EncodingCard:
     """Return the card of a class from its source and the sources of the classes that it inherits from.
 
@@ -124,9 +127,11 @@ def _declaration_in_source(module: str, cls: str) -> Declaration:
     bodies = [assigned_values(node) for node in family]
     declared = {}
     for attribute in INHERITED:
+        # nearest class first, as Python looks attributes up
         value = next((body[attribute] for body in bodies if attribute in body), None)
         declared[attribute] = literal(value)
     for attribute, default in OWN.items():
+        # the class's own body alone: an inherited alias or mark would name two encodings
         declared[attribute] = literal(bodies[0][attribute]) if attribute in bodies[0] else default
     defined = [methods(node) for node in family]
     init = next(body["__init__"] for body in defined if "__init__" in body).args
@@ -135,6 +140,7 @@ def _declaration_in_source(module: str, cls: str) -> Declaration:
         options[argument.arg] = REQUIRED if default_value is None else literal(default_value)
     return Declaration(
         docstring=ast.get_docstring(family[0]) or "",
+        # without `self` and `spec`
         positional=[argument.arg for argument in (*init.posonlyargs, *init.args)][2:],
         options=options,
         annotations={arg.arg: ast.unparse(arg.annotation) for arg in init.kwonlyargs if arg.annotation},
@@ -166,6 +172,9 @@ def _declaration_of_class(cls: Any, root: Any) -> Declaration:
     )
 
 
+# Rules, the same for both
+
+
 def _make_card(name: str, module: str, found: Declaration) -> EncodingCard:
     """Check a declaration and return its card.
 
@@ -190,6 +199,7 @@ def _option_type(name: str, option: str, default: Any, annotation: str | None) -
     """Return the type of an option: the one that its annotation names, else its default's."""
     named = re.findall(r"\b(float|int|str|bool)\b", annotation or "")
     kind = OPTION_TYPES[named[0]] if named else type(default)
+    # by exact type, as a bool is an int to isinstance
     fits = default is None or type(default) is kind or (kind is float and type(default) is int)
     if kind not in OPTION_TYPES.values() or not fits:
         raise UserError(
@@ -207,6 +217,7 @@ def _meanings(docstring: str) -> dict[str, str]:
         {'legs': 'How many; four.', 'tail': 'Long.'}
     """
     _, _, below = docstring.partition("\nArgs:\n")
+    # up to the next section, which is the next line that is not indented
     block = re.split(r"^\S", below, maxsplit=1, flags=re.MULTILINE)[0]
     items = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", block, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in items}

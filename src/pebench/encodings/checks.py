@@ -64,6 +64,7 @@ class Checked:
         found = self.encoding.query_key(q, k, x, state, layer)
         if not isinstance(found, tuple) or len(found) != 2:
             self._refuse("query_key", _kind(found), "two tensors, queries and keys")
+        # a hook may widen heads, but both alike: the first one's width is what both must have
         wide = found[0].shape[-1] if isinstance(found[0], Tensor) and found[0].ndim else q.shape[-1]
         for tensor in found:
             self._check("query_key", tensor, (*q.shape[:3], wide), clean, q)
@@ -96,6 +97,7 @@ class Checked:
         fits = _broadcasts(tuple(found.shape), shape) if broadcast else tuple(found.shape) == shape
         if not fits or not found.is_floating_point():
             self._refuse(hook, _kind(found), expected + " of floating-point numbers" * fits)
+        # under autocast operations choose their types themselves
         if given is not None and found.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
             name = "q" if hook == "query_key" else "x"
             self._refuse(hook, _type(found), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
@@ -103,6 +105,7 @@ class Checked:
             self._refuse(hook, "NaN", "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:
+        # unwrapped: a decorated hook is reported where it is written
         code = getattr(inspect.unwrap(getattr(type(self.encoding), hook)), "__code__", None)
         where = f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else ""
         raise EncodingError(
@@ -122,6 +125,7 @@ def _type(tensor: Tensor) -> str:
 
 def _has_nan(tensor: Tensor | None) -> bool:
     """Return True if a tensor has a NaN, without a mask of its size in memory, as ``isnan().any()`` makes."""
+    # a minimum with a NaN in it is NaN
     return tensor is not None and tensor.numel() > 0 and bool(tensor.detach().amin().isnan())
 
 
@@ -152,5 +156,6 @@ def _encoding_in(frame: FrameType) -> PositionalEncoding | None:
     code = frame.f_code
     if code.co_name not in INTERFACE or not code.co_argcount:
         return None
+    # the first argument, by whatever name: `self` by convention alone
     owner = frame.f_locals.get(code.co_varnames[0])
     return owner if isinstance(owner, PositionalEncoding) else None

@@ -64,10 +64,13 @@ class CopeEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
         """Return q·e at every pair's count."""
+        # 32-bit, as a 16-bit sum of many gates stops growing; `tril` before the sum, so that later tokens do not count
         gates = (q @ k.mT * self.spec.head_dim**-0.5).float().sigmoid().tril()  # (B, H, L, L)
         # summed from the query backwards, hence the two flips
         counts = gates.flip(-1).cumsum(dim=-1).flip(-1).clamp(max=self.most - 1)
         below = counts.floor()
+        # q·e for all positions, then a choice, as in the listing: e of every pair would be (B, H, L, L, K)
         by_position = (q @ self.table[layer].to(q.dtype).T).float()  # (B, H, L, most)
         low, high = by_position.gather(-1, below.long()), by_position.gather(-1, counts.ceil().long())
+        # floor and ceil have no gradient: gates learn through this weight alone
         return low + (high - low) * (counts - below)

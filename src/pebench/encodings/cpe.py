@@ -50,6 +50,7 @@ class CpeEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
         first = -2 if spec.causal and spec.num_axes == 1 else -1
+        # on a causal grid the past lies on all sides, so that the kernel stays centred and `prepare` drops later tokens
         self.steps = list(itertools.product(range(first, first + 3), repeat=spec.num_axes))
         self.weight = nn.Parameter(torch.empty(len(self.steps), spec.d_model))
         self.shift = nn.Parameter(torch.empty(spec.d_model))
@@ -64,14 +65,17 @@ class CpeEncoding(PositionalEncoding):
         """Return the index of the token at every step from every token, L where there is none: (S, L), S steps."""
         length = len(positions)
         steps = torch.tensor(self.steps, device=positions.device, dtype=positions.dtype)
+        # compared by position: a sparse or shuffled sequence has the same neighbours
         there = (positions[None, :, None] + steps[:, None, None] == positions[None, None]).all(dim=-1)  # (S, L, L)
         if self.spec.causal:
             there = there.tril()
+        # at most one match per step where positions differ; max of booleans gives its index
         found, index = there.max(dim=-1)  # (S, L) each
         return torch.where(found, index, length)
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
         """Return the residual stream, before one block plus the convolution of it."""
+        # the paper's PEG is behind the first block: there tokens have seen some context already
         if layer != min(1, self.spec.num_layers - 1):
             return x
         seen = x if valid is None else x * valid.unsqueeze(-1).to(x.dtype)  # (B, L, 1): padding is zero

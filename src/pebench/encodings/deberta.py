@@ -72,6 +72,7 @@ class DebertaEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the row of every pair's distance, query by key: (L, L)."""
         distance = (positions.unsqueeze(1) - positions.unsqueeze(0)).squeeze(-1).round()  # (L, L, 1) to (L, L)
+        # 2 clip rows for distances from -clip to clip - 1: the row of +clip does not exist
         return (distance + self.clip).clamp(0, 2 * self.clip - 1).long()
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
@@ -80,9 +81,11 @@ class DebertaEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """Return the terms of content to position and of position to content."""
+        # names follow their use: projected by U, vectors act as queries; by V, as keys
         queries, keys = (self._project(weight[layer], q.dtype) for weight in (self.queries, self.keys))
         to_position = by_offset(q @ keys.mT, state)  # (B, H, L, 2 clip) to (B, H, L, L)
         # for keys the rows are those of the key's position minus the query's, hence the transpose (key by query)
+        # q comes from `query_key` with its 1/sqrt(3) already, k comes without
         to_content = by_offset(k @ queries.mT, state).mT * 3**-0.5
         return (to_position + to_content) * self.spec.head_dim**-0.5
 

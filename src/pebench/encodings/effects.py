@@ -64,6 +64,7 @@ class Effect:
         distances, bands = [], []
         for distance in range(1 - length, length):
             line = np.diagonal(self.similarity, distance)
+            # in a causal model, diagonals of the future are NaN throughout
             if not np.isnan(line).any():
                 distances.append(distance)
                 bands.append((line.min(), line.mean(), line.max()))
@@ -85,6 +86,7 @@ def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effec
     Raises:
         UserError: If it has no effect that depends on position.
     """
+    # else random positions would differ from draw to draw
     encoding.eval()
     if seed is not None:
         initialise(encoding, seed)
@@ -139,6 +141,7 @@ def _vectors(
     """Return the probe with which a hook makes tokens differ, the tokens' vectors and their cosines."""
     for probe, x in _probes(encoding, width).items():
         vectors = hook(x)[0]
+        # random content differs between tokens by itself, and says nothing of position
         if probe != RANDOM and _varies(vectors - vectors[:1]):
             unit = torch.nn.functional.normalize(vectors, dim=-1)
             return probe, _array(vectors), _array(unit @ unit.mT)

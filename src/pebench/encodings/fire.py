@@ -62,6 +62,7 @@ class FireEncoding(PositionalEncoding):
         check_positive(self.name, hidden=hidden, length=length, c=c)
         self.start = c, length
         self.c, self.multiplier = nn.Parameter(torch.empty(())), nn.Parameter(torch.empty(()))
+        # shift: without one the kinks of all ReLUs lie at distance 0, as distances are the network's only input
         self.first = Linear(spec.num_axes, hidden, gain=math.sqrt(2), shift=spec.num_axes**-0.5)
         self.second = Linear(hidden, spec.num_heads)
         self.reset_parameters()
@@ -73,9 +74,11 @@ class FireEncoding(PositionalEncoding):
 
     def normalised_distances(self, positions: Tensor) -> Tensor:
         """Return the input of the network, query by key: (L, L, P)."""
+        # absolute values, as in the paper for c, keep both logarithms defined when training turns a sign
         c, least = self.c.float().abs(), (self.multiplier.float() * self.start[1]).abs()
         back = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
         most = torch.maximum(positions.unsqueeze(1), positions.unsqueeze(0)).clamp(min=0).maximum(least)  # (L, L, P)
+        # the sign is outside: log1p of a negative distance (a key after the query) does not exist
         return back.sign() * torch.log1p(c * back.abs()) / torch.log1p(c * most)
 
     def forward(self, state: Tensor) -> Tensor:

@@ -34,6 +34,7 @@ def evaluate(formula: str, values: Mapping[str, Any]) -> int:
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
+    # a whitelist instead of `eval`, as formulas are read from other people's source without running it
     match node:
         case ast.Constant(value=int() | float() as number):
             return number
@@ -52,6 +53,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
             return FUNCTIONS[name](*(_value(argument, values) for argument in arguments))
         case ast.GeneratorExp(elt=element, generators=[ast.comprehension(target=ast.Name(id=name)) as loop]):
+            # the loop's name hides an outer one, as in Python
             rounds = [{**values, name: item} for item in _value(loop.iter, values)]
             return [_value(element, inner) for inner in rounds if all(_value(test, inner) for test in loop.ifs)]
     raise ValueError(f"a formula of parameters may have numbers, names and arithmetic, got {ast.unparse(node)!r}")

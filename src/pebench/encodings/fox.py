@@ -69,7 +69,9 @@ class FoxEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
         """Return the logarithm of what is left of every key at every query."""
+        # 32-bit from here, as differences of long sums would lose their digits in 16 bit
         gates = F.linear(x, self.weight[layer].to(x.dtype), self.shift[layer].to(x.dtype)).float()  # (B, L, H)
         total = F.logsigmoid(gates).cumsum(dim=1).transpose(1, 2)  # (B, L, H) to (B, H, L)
         # a difference of two sums from the first token is the sum over the tokens between key and query
+        # keys after the query come out positive; the causal mask hides them
         return total.unsqueeze(-1) - total.unsqueeze(-2)  # (B, H, L, L)

@@ -67,10 +67,12 @@ class KerpleLogEncoding(PositionalEncoding):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """Return the penalty of every head."""
+        # positive p and a make the kernel conditionally positive definite, which the paper needs
         p, a = (at_least(x[layer], LEAST)[None, :, None, None] for x in (self.p, self.a))  # (H,) to (1, H, 1, 1)
         return -p * torch.log1p(a * state)
 
 
 def at_least(x: Tensor, least: float) -> Tensor:
     """Return x clamped from below, with the gradient of x itself, so that a parameter below can rise again."""
+    # straight-through: the value of the clamp, the gradient of x
     return x + (x.clamp(min=least) - x).detach()

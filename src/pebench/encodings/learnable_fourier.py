@@ -78,6 +78,7 @@ class LearnableFourierEncoding(PositionalEncoding):
 
     def forward(self, state: Tensor) -> Tensor:
         """Return the vectors p at the positions: (L, D)."""
+        # products of elements, not a matrix product, which autocast would compute in 16 bit
         angles = (state.unsqueeze(1) * self.frequencies.float()).sum(dim=-1)  # (L, D / 2, P) to (L, D / 2)
         features = torch.cat((angles.cos(), angles.sin()), dim=-1) * self.spec.d_model**-0.5
         output: Tensor = self.second(F.gelu(self.first(features.to(self.first.weight.dtype))))

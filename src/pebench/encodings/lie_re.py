@@ -78,9 +78,11 @@ class LieRotaryEncoding(PositionalEncoding):
     def forward(self, state: Tensor) -> Tensor:
         """Return the rotation at every position: (L, K / block, block, block)."""
         rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
+        # 64-bit up to the exponential: the angles of far positions are large
         entries = self.entries.double()
         lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)  # (P, K / block, block, block)
         lower[..., rows, columns] = entries
+        # the exponential of a skew-symmetric matrix is a rotation, so that norms of queries and keys stay
         skew = lower - lower.mT
         # (L, P, 1, 1, 1) times (P, K / block, block, block), summed over the axes
         return torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1)).float()

@@ -72,11 +72,14 @@ class LogCpbEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logarithms of the different offsets (U, P), and the index of every pair's offset (L, L)."""
         different, pairs = unique_offsets(positions)
+        # an axis of one position would divide by zero
         reach = torch.tensor(self.spec.extent, device=positions.device).sub(1).clamp(min=1)
+        # 3 is log2 8, which brings the trained offsets near [-1, 1]
         return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
         """Return the layer's bias of every pair."""
         different, pairs = state
+        # per distinct offset, 2L - 1 of them in a plain text, instead of per pair
         hidden = F.relu(F.linear(different.to(self.first.dtype), self.first[layer], self.shift[layer]))  # (U, hidden)
         return pair_bias(16 * F.linear(hidden, self.second[layer]).sigmoid(), pairs)

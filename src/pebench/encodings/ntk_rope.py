@@ -57,9 +57,11 @@ class NtkRotaryEncoding(RotaryEncoding):
 
     def stretch(self, axis: int, length: float) -> float:
         """Return s: the length of an axis over its trained length, 1 at least, or the fixed ``factor``."""
+        # a factor is 1 at least, so that only None is false here
         return self.factor or max(1.0, length / self.spec.extent[axis])
 
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Return the frequencies of ``rope``, slowed down by 1 for the fastest pair to s for the slowest."""
+        # times s^(-i/(n-1)) is the same as the paper's base theta * s^(n/(n-1)); a lone pair counts as the fastest
         steps = torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
         return super().frequencies(axis, length) * self.stretch(axis, length) ** -steps

@@ -71,9 +71,12 @@ def normalise(card: EncodingCard, options: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown_name(f"option of encoding {card.name!r}:", option, card.options or ["(it has none)"])
         kind, default = card.types[option], card.options[option]
         if kind is float and type(value) is int:
+            # a larger whole number overflows; as infinity it is refused below, with a message
             value = float(value) if abs(value) <= sys.float_info.max else math.inf
+        # dropped, so that naming a default makes no other run
         if value == default:
             continue
+        # by exact type, as True is an int to isinstance
         if type(value) is not kind:
             raise UserError(f"option {option!r} of encoding {card.name!r} expects {kind.__name__}, got {value!r}.")
         if isinstance(value, float) and not math.isfinite(value):  # JSON, and so a record, cannot hold it

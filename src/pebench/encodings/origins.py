@@ -48,5 +48,6 @@ def folder_of(module: str) -> str | None:
     source = find_source(module)
     if source is None:
         return None
+    # a package's source lies one folder deeper than a module's
     levels = len(module.split(".")) + (source.name == "__init__.py")
     return str(source.resolve().parents[levels - 1])

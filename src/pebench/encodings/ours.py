@@ -15,6 +15,7 @@ from pebench.errors import UserError, unknown_name
 def encoding_cards() -> dict[str, EncodingCard]:
     """Return the cards of pebench's own encodings by name, in alphabetical order."""
     found = {}
+    # parsed, not imported: names must be known without torch; the pattern leaves out __init__.py
     for path in sorted(Path(__file__).parent.glob("[a-z]*.py")):
         for node in parse_source(path):
             if isinstance(node, ast.ClassDef) and (name := _registered_name(node)):
@@ -54,6 +55,7 @@ def hint_of_name(name: str) -> str:
     """
     if "," in name:
         return f"Expected one name each: {' '.join(f'--pe {part.strip()}' for part in name.split(','))}"
+    # aliases are written without case, space and punctuation, as papers agree on none of them
     plain = re.sub(r"[^a-z0-9]", "", name.lower())
     for ours, card in encoding_cards().items():
         if plain in card.declared["aliases"]:

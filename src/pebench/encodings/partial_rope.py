@@ -48,6 +48,7 @@ class PartialRotaryEncoding(RotaryEncoding):
         super().__init__(spec, theta=theta)
         if not 0 < fraction <= 1:
             raise ValueError(f"fraction of encoding 'partial-rope' must be in (0, 1], got {fraction}")
+        # frequencies of the base class follow from `pairs`: fewer pairs span the same range
         self.pairs = max(1, int(fraction * self.pairs))
         self.channels = 2 * spec.num_axes * self.pairs
 

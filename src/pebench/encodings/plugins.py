@@ -93,6 +93,7 @@ def at_place(name: str, group: Group = ENCODINGS) -> Plugin | None:
     """
     if not PLACE.fullmatch(name):
         return None
+    # a console script, unlike `python -m`, does not search the folder that it runs in
     add_paths([os.getcwd()])
     return Plugin(name, name, group=group)
 
@@ -108,6 +109,7 @@ def hint_of_file(name: str, group: Group = ENCODINGS) -> str:
 def add_paths(folders: Iterable[str]) -> None:
     """Have modules found in these folders too, last."""
     for folder in folders:
+        # last, so that a file here called like an installed package does not replace it
         if folder not in sys.path:
             sys.path.append(folder)
 
@@ -122,6 +124,7 @@ def offered(group: Group = ENCODINGS) -> tuple[dict[str, Plugin], dict[str, str]
         package = entry.dist
         name, version = (package.name, package.version) if package else (None, None)
         plugin = Plugin(entry.name, entry.value, name, version, group)
+        # the first one offered is kept, to be named beside the second
         known = found.setdefault(plugin.name, plugin)
         if not NAME.fullmatch(plugin.name):
             problems[plugin.name] = f"{plugin} has a name of other characters than letters, digits and . _ -"
@@ -205,6 +208,7 @@ def load(plugin: Plugin) -> type:
     """
     found = load_object(plugin, lambda other: isinstance(other, type))
     card_of(plugin.name, found)  # refuses what is no encoding
+    # its own: an inherited name is another encoding's
     if "name" not in vars(found):
         found.name = plugin.name
     return found  # type: ignore[no-any-return]
@@ -240,7 +244,9 @@ def import_module(module: str, what: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
+    # a script without a main guard may exit when it is imported
     except (Exception, SystemExit) as error:
+        # the module or a package around it is missing; a missing dependency of it is another failure, told below
         if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
             raise UserError(
                 f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
@@ -278,6 +284,7 @@ def stays_here(registered: Mapping[str, str], words: Iterable[str], script: bool
     again = MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
     lost = {*MAIN, SUITE_FILE} - {*again}
     here = {name for name, module in registered.items() if not modules or module in lost}
+    # in pieces, as options may hold names: "stack(first=mine)"
     parts = (part for word in words for part in re.findall(r"[\w.-]+", word))
     return next((part for part in parts if part in here), "")
 

@@ -68,6 +68,7 @@ class PolarEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the phase of every channel, within one turn: (L, K)."""
         channels = torch.arange(self.spec.head_dim, device=positions.device, dtype=torch.float64)
+        # reduced to one turn while in 64 bit: in 32 bit a phase of thousands of radians has lost digits of its fraction
         phases = positions.double() * self.theta ** (-channels / self.spec.head_dim)
         return (phases % (2 * math.pi)).float()
 

@@ -65,5 +65,6 @@ class PositionMatrixEncoding(PositionalEncoding):
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:
         """Return content plus its position's matrix times content."""
+        # through the rank r, so that no matrix (L, D, D) is ever made
         small = torch.einsum("bld,ldr->blr", x, self.right[state].to(x.dtype))
         return x + self.ratio * torch.einsum("blr,ldr->bld", small, self.left[state].to(x.dtype))

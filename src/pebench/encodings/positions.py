@@ -66,12 +66,14 @@ def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tenso
         [11]
     """
     sizes = torch.tensor(extent, device=positions.device)
+    # NaN is refused by the last condition, as it differs from its own floor; as an integer it would be some cell
     if (positions < 0).any() or (positions >= sizes).any() or (positions != positions.floor()).any():
         raise ValueError(
             f"encoding {name!r} knows the integer positions below {extent}, "
             f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
         )
     rows = torch.zeros(len(positions), dtype=torch.long, device=positions.device)
+    # Horner's scheme, the last axis fastest
     for axis, size in enumerate(extent):
         rows = rows * size + positions[:, axis].long()
     return rows

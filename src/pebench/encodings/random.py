@@ -47,6 +47,7 @@ class RandomEncoding(PositionalEncoding):
         super().__init__(spec)
         check_ratio(self.name, ratio)
         noise = torch.Generator().manual_seed(table_seed)
+        # a buffer: it moves with the model and is saved with it, but never trained
         self.register_buffer("table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise))
 
     def prepare(self, positions: Tensor) -> Tensor:

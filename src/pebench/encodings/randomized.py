@@ -58,6 +58,7 @@ class RandomizedEncoding(RandomWrapper):
         if self.contextual:
             raise ValueError(f"encoding 'randomized' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
+        # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
         self._seen: tuple[Tensor | None, tuple[int, ...]] = (None, ())
@@ -67,6 +68,7 @@ class RandomizedEncoding(RandomWrapper):
         """Return random positions in the longer range for the integer positions of every axis: (L, P)."""
         if self.training:
             return self.inner.place(self._draw(positions, self.generator()))
+        # the same tensor must be returned for the same tensor: the model keeps what was prepared for it, by identity
         if positions is not self._fixed[0]:
             self._fixed = positions, self._draw(positions, None)
         assert self._fixed[1] is not None
@@ -84,6 +86,7 @@ class RandomizedEncoding(RandomWrapper):
 
     def _sizes(self, positions: Tensor) -> tuple[int, ...]:
         """Return the number of positions to draw for each axis: its trained extent, or more if the text is longer."""
+        # by identity, as comparing numbers in every training step would make an accelerator wait
         if positions is not self._seen[0]:
             limits = torch.tensor(self.inner.spec.extent, device=positions.device)
             if (positions < 0).any() or (positions >= limits).any() or (positions != positions.floor()).any():

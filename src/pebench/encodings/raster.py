@@ -43,13 +43,16 @@ class RasterEncoding(Wrapper):
 
     def __init__(self, spec: EncodingSpec, *, of: str = "add") -> None:
         super().__init__(spec, of, replace(spec, extent=(spec.max_len,)))
+        # `place` runs before the cells are numbered, on two axes, where the inner encoding was built for one
         if any(isinstance(part, RandomWrapper) for part in self.inner.modules()):
             raise ValueError(f"encoding 'raster' cannot have {of!r} inside, but can be inside it")
+        # numbers of neighbours in a row are 1 apart, in a column a row's length
         self.isotropic = self.inner.isotropic and (spec.num_axes == 1 or self.blind)
 
     def numbers(self, positions: Tensor) -> Tensor:
         """Return the numbers of the cells, different for all cells: (L, 1)."""
         number = torch.zeros_like(positions[:, :1])
+        # at least the trained width, so that cells keep their numbers in smaller images
         spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
         for axis, size in enumerate(self.spec.extent):
             number = number * spans[axis].clamp(min=size) + positions[:, axis : axis + 1]

@@ -63,6 +63,7 @@ def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
     """
     plugins.add_paths(folders)
     for module in modules:
+        # importing runs their `register`
         plugins.import_module(module, f"what registers encodings, {module}")
 
 

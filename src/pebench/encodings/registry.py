@@ -46,6 +46,7 @@ def register(name: str) -> Callable[[T], T]:
     """
 
     def decorate(cls: T) -> T:
+        # the check refuses names that pebench has, which its own classes must have
         if not registered.is_ours(cls):
             _check_name(name, cls)
         registered.classes[name] = cls
@@ -73,6 +74,7 @@ def plugin_cards() -> tuple[dict[str, EncodingCard], list[str]]:
     for name in offered:
         try:
             found[name] = encoding_card(name)
+            # raised to be caught below: a clash is a problem like any other
             if name in encoding_cards():
                 raise UserError(clash(name))
         except UserError as error:
@@ -142,6 +144,7 @@ def source_now(name: str) -> str | None:
     """Return the SHA-256 of a plug-in's source as it is now; None if the plug-in is not here."""
     try:
         plugin = find_plugin(name)
+    # offered in a way that cannot be used: not here
     except UserError:
         return None
     cls = registered.classes.get(name)

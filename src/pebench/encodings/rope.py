@@ -78,6 +78,7 @@ class RotaryEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Any:
         """Return cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
+        # read by the forms of RoPE that stretch with the text; padding counts, as nothing here knows of it
         spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
         table = torch.stack([self.frequencies(axis, span) for axis, span in enumerate(spans)])  # (P, n)
         # 64-bit, as 32-bit angles are off by half a thousandth at position 10,000; (L, P, n) to (L, K/2)
@@ -91,5 +92,6 @@ class RotaryEncoding(PositionalEncoding):
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
+    # cos and sin are 32-bit, so products with 16-bit heads are too; the cast back comes after the sum
     a, b = x.chunk(2, dim=-1)  # (..., L, K/2) each
     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)

@@ -66,6 +66,7 @@ class RopeMixedEncoding(PositionalEncoding):
         quarter = self.spec.head_dim // 4
         lengths = self.theta ** (-torch.arange(quarter) / quarter)
         turn = 2 * math.pi * torch.rand(self.spec.num_layers, self.spec.num_heads, 1)
+        # rows first: (sin t, cos t) and (cos t, -sin t) are perpendicular; N layers
         first = torch.stack((turn.sin() * lengths, turn.cos() * lengths), dim=1)  # (N, 2, H, K/4)
         second = torch.stack((turn.cos() * lengths, -turn.sin() * lengths), dim=1)
         with torch.no_grad():
@@ -74,6 +75,7 @@ class RopeMixedEncoding(PositionalEncoding):
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys alike."""
         rows, columns = self.frequencies[layer].float().unsqueeze(-2)  # (H, 1, K/2)
+        # products of elements, not a matrix product, which autocast would compute in 16 bit
         angles = state[:, :1] * rows + state[:, 1:] * columns  # (L, 1) times (H, 1, K/2) to (H, L, K/2)
         cos, sin = angles.cos(), angles.sin()
         return rotate(q, cos, sin), rotate(k, cos, sin)

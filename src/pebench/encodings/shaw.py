@@ -68,17 +68,21 @@ class ShawEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the row of every pair on each axis, query by key: (P, L, L)."""
+        # rounded, as wrappers such as `interpolated` give fractions of a position, which have no row
         offset = (positions.unsqueeze(0) - positions.unsqueeze(1)).round().clamp(-self.clip, self.clip)
         return (offset + self.clip).long().permute(2, 0, 1).contiguous()  # (L, L, P) to (P, L, L)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """Return q·a of every pair, summed over the axes."""
+        # no dimension: the first sum gives it the shape
         total = torch.zeros((), device=q.device, dtype=q.dtype)
         for table, rows in zip(self.table[layer], state, strict=True):
             total = total + by_offset(q @ table.to(q.dtype).T, rows)  # (B, H, L, R) to (B, H, L, L)
+        # the model scales q·k alone, not what a bias adds
         return total * self.spec.head_dim**-0.5
 
 
 def by_offset(logits: Tensor, rows: Tensor) -> Tensor:
     """Pick every pair's logit (B, H, L, L) from logits by row of a table (B, H, L, R), given the pairs' rows (L, L)."""
+    # a product with all R rows, then a choice, needs (B, H, L, R); choosing vectors first needs (L, L, K) and more time
     return logits.gather(-1, rows.expand(*logits.shape[:2], -1, -1))

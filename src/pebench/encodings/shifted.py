@@ -58,5 +58,6 @@ class ShiftedEncoding(RandomWrapper):
         if self.training:
             generator = self.generator()
             shift = [int(torch.randint(most + 1, (), generator=generator)) for most in self.most]
+            # a new tensor in every step, so that the model prepares anew
             positions = positions + torch.tensor(shift, dtype=positions.dtype, device=positions.device)
         return self.inner.place(positions)

@@ -51,4 +51,5 @@ def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float 
     frequencies = base ** (-torch.arange(pairs, device=positions.device, dtype=torch.float64) / pairs)
     angles = positions.double().unsqueeze(-1) * frequencies  # (L, P, pairs)
     waves = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (L, width)
+    # sin² + cos² = 1 in every pair, so that a row's mean square is 1/2 at every position: hence the sqrt(2)
     return (waves * (math.sqrt(2) * ratio)).float()

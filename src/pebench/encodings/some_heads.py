@@ -56,6 +56,7 @@ class SomeHeadsEncoding(Wrapper):
         return self._merge(queries, q), self._merge(keys, k)
 
     def _merge(self, encoded: Tensor, plain: Tensor) -> Tensor:
+        # a zero channel adds nothing to q·k, while heads must have one width
         rest = F.pad(plain[:, self.heads :], (0, encoded.shape[-1] - plain.shape[-1]))  # (B, H - n, L, K')
         return torch.cat((encoded[:, : self.heads], rest), dim=1)
 
@@ -65,4 +66,5 @@ class SomeHeadsEncoding(Wrapper):
         if bias is None:
             return None
         acts = torch.arange(self.spec.num_heads, device=bias.device) < self.heads
+        # `where`, as zero times an infinite bias would be NaN
         return torch.where(acts[:, None, None], bias, 0.0).expand(q.shape[0], -1, -1, -1)  # (B, H, L, L)

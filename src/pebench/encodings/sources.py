@@ -27,7 +27,9 @@ def find_source(module: str) -> Path | None:
     if module == "pebench" or module.startswith("pebench."):  # this package itself, wherever it is installed
         place = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
         return place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+    # what is imported already counts, as it may come from where no search would find it
     origin = getattr(sys.modules.get(module), "__file__", None) or _search(module)
+    # extension modules and bytecode have nothing to read
     return Path(origin) if origin and origin.endswith(".py") else None
 
 
@@ -103,6 +105,7 @@ def _definition(module: str, cls: str, before: float = math.inf) -> tuple[str, a
     path = find_source(module)
     if path is None:
         raise UnreadableError
+    # from the end, as the last binding is the one that an importer sees
     for node in reversed([node for node in parse_source(path) if node.lineno < before]):
         if isinstance(node, ast.ClassDef) and node.name == cls:
             return module, node

@@ -68,5 +68,6 @@ def grid_positions(extent: tuple[int, ...], device: torch.device | str | None = 
         >>> grid_positions((2, 2)).tolist()
         [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
+    # floats, as fractions of a position are allowed; "ij" puts rows first, the default order columns
     axes = [torch.arange(n, device=device, dtype=torch.float32) for n in extent]
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).reshape(-1, len(extent))  # (n1, ..., P) to (L, P)

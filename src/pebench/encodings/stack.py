@@ -51,15 +51,18 @@ class StackedEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, first: str = "add", second: str = "rope") -> None:
         super().__init__(spec)
         self.first = build_encoding(first, spec)
+        # the first may widen the stream, and the second is applied to what the first made of it
         self.second = build_encoding(second, replace(spec, d_model=self.first.model_width))
         both = self.first, self.second
         if why := self._clash():
             raise ValueError(f"encoding 'stack' cannot have {first!r} with {second!r}: {why}")
         for name in ("relative", "isotropic", "mirror_blind", "blind"):
             setattr(self, name, all(getattr(part, name) for part in both))
+        # measured, as two relative encodings need not be relative together
         cells = grid_positions(spec.extent)[:2]
         logits = self._logits(cells, cells + 1) if self.relative else ()  # a bias may read what the other has rotated
         self.relative = self.relative and all(torch.allclose(here, there, atol=1e-3) for here, there in logits)
+        # a blind part asks for no positions either, but two of them make a blind encoding, no contextual one
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
@@ -72,6 +75,7 @@ class StackedEncoding(PositionalEncoding):
             moves = [part for part in mover.modules() if isinstance(part, RandomWrapper)]
             if moves and any(isinstance(part, RandomWrapper) for part in other.modules()):
                 return "both move tokens at random"
+            # also where it moves them within a longer range: the other was built for the trained extent
             if moves and other.beyond == "refuses":
                 return "one moves tokens to where the other has no positions"
             scatters = any(isinstance(part, RandomizedEncoding) for part in moves)
@@ -85,9 +89,11 @@ class StackedEncoding(PositionalEncoding):
         cells = grid_positions(self.spec.extent)
         half = max(1, len(cells) // 2)
         try:
+            # a prefix must have the logits that it has in the whole
             for whole, part in self._logits(cells, cells[:half]):
                 if not torch.allclose(whole[..., :half, :half], part, rtol=1e-3, atol=1e-3):
                     return "the logit of two tokens would depend on how long the text is"
+        # PyTorch's complaint about shapes
         except RuntimeError:
             return "one widens something that the other reads"
         return ""
@@ -107,6 +113,7 @@ class StackedEncoding(PositionalEncoding):
             states = [tried.state(positions) for positions in texts]
             for layer in range(self.spec.num_layers):
                 found = []
+                # without batch or padding: the question is which logits belong to which pair
                 for n, state in zip(map(len, texts), states, strict=True):
                     tried.residual(x[:, :n], None, state, layer)
                     q, k = tried.query_key(content[0][:, :, :n], content[1][:, :, :n], x[:, :n], state, layer)

@@ -62,6 +62,7 @@ class SwinBiasEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the row of every pair, query by key: (L, L)."""
+        # checked in `prepare`, which runs once per tensor of positions: each check makes an accelerator wait
         offset = positions.unsqueeze(0) - positions.unsqueeze(1)  # (L, L, P)
         reach = torch.tensor(self.spec.extent, device=positions.device) - 1
         if (offset.abs() > reach).any() or (offset != offset.floor()).any() or offset.isnan().any():

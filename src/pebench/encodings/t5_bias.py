@@ -55,6 +55,7 @@ class T5BiasEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, *, num_buckets: int = 32, max_distance: int = 128) -> None:
         super().__init__(spec)
         self.both = not spec.causal or spec.num_axes > 1  # on a grid the past lies on both sides of an axis
+        # a quarter where both directions share the table, else a half; as many buckets again are logarithmic
         self.exact = num_buckets // (4 if self.both else 2)
         if num_buckets % 4 or num_buckets < 4:
             raise ValueError(f"num_buckets of encoding 't5-bias' must be a positive multiple of 4, got {num_buckets}")
@@ -72,7 +73,9 @@ class T5BiasEncoding(PositionalEncoding):
         """Return the bucket of each offset, a key's position minus a query's, rounded."""
         offset = offset.round()  # there is no bucket between neighbours
         distance = offset.abs() if self.both else (-offset).clamp(min=0)
+        # clamped for near tokens, for which the logarithm is -inf or negative; `where` below takes their exact bucket
         ratio = (distance / self.exact).clamp(min=1).log() / math.log(self.max_distance / self.exact)
+        # 1e-6: a distance at a bucket's edge must not fall below it by the rounding of the two logarithms
         far = (self.exact + (ratio * self.exact + 1e-6).floor()).clamp(max=2 * self.exact - 1)
         bucket = torch.where(distance < self.exact, distance, far).long()
         return bucket + 2 * self.exact * (offset > 0) if self.both else bucket

@@ -84,6 +84,7 @@ class TableEncoding(PositionalEncoding):
             raise ValueError(f"{width_name} of encoding {self.name!r} must be positive, got {width}")
         self.table = Table(kind, self.spec, width, base, ratio, self.name, self.content_width)
         if self.table.rows is not None:
+            # on the instance, as the option decides; `size` is a formula, so a sum is joined as text
             own = "" if self.size == "0" else f"{self.size} + "
             self.beyond, self.size = "refuses", f"{own}max_len * {width}"  # type: ignore[misc]
 

@@ -75,8 +75,10 @@ class TransformerXlEncoding(PositionalEncoding):
         """Return sinusoids of the different distances (U, D), and the index of every pair's distance (L, L)."""
         different, pairs = unique_offsets(positions)
         if self.spec.causal and (positions.diff(dim=0) >= 0).all():  # keys that are not masked lie in the past
+            # offsets are sorted: those to the past come first; pairs with a masked key get offset 0, as any would do
             past = int((different[:, 0] <= 0).sum())
             different, pairs = different[:past], pairs.clamp(max=past - 1)
+        # the paper's distance is the query's position minus the key's
         return sinusoid(-different, self.spec.d_model, self.base), pairs
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
@@ -84,6 +86,8 @@ class TransformerXlEncoding(PositionalEncoding):
         waves, pairs = state
         keys = F.linear(waves.to(q.dtype), self.projection[layer].to(q.dtype))  # (U, D)
         keys = keys.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (U, H, K) to (H, U, K)
+        # terms b and d of the paper share one product: q·Wr + v·Wr = (q + v)·Wr
         position = by_offset((q + self.v[layer].to(q.dtype)) @ keys.mT, pairs)
+        # term c, the same for all queries, stays one row: (B, H, 1, L) broadcasts
         content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)  # (B, H, L, K) to (B, H, 1, L)
         return (position + content) * self.spec.head_dim**-0.5

@@ -24,8 +24,10 @@ class Wrapper(PositionalEncoding):
     def __init__(self, spec: EncodingSpec, of: str, inner_spec: EncodingSpec | None = None) -> None:
         super().__init__(spec)
         self.inner = build_encoding(of, inner_spec or spec)
+        # on the instance: the class cannot know what it will wrap
         for name in ("relative", "isotropic", "mirror_blind", "contextual", "blind", "beyond"):
             setattr(self, name, getattr(self.inner, name))
+        # as `named_parameters` calls them
         self.idle = tuple(f"inner.{name}" for name in self.inner.idle)
 
     @property
@@ -76,6 +78,7 @@ class Wrapper(PositionalEncoding):
         Raises:
             ValueError: If it does.
         """
+        # a wrapper's own change of the input is not among its leaves, such as that of embed-scale
         acting = [p for p in self.inner.modules() if isinstance(p, Wrapper) and type(p).embed is not Wrapper.embed]
         for part in (*acting, *(leaf for leaf in leaves(self.inner) if overrides(leaf, "embed", "residual"))):
             raise ValueError(
@@ -125,6 +128,7 @@ class RandomWrapper(Wrapper):
     def generator(self) -> torch.Generator:
         """Return a generator for the next draw."""
         self.draws += 1
+        # of its own, on the CPU: dropout keeps its draws, and every device draws the same
         return torch.Generator().manual_seed(stream(torch.initial_seed(), self.name, self.draws))
 
     def get_extra_state(self) -> int:

@@ -66,6 +66,7 @@ class XposEncoding(RotaryEncoding):
         """Return cosine and sine of every pair's angle, times the query's decay and the key's: (L, K/2) each."""
         cos, sin = super().prepare(positions)
         zeta = (torch.arange(self.pairs, device=positions.device, dtype=torch.float64) / self.pairs + 0.4) / 1.4
+        # any origin gives the same logits, as it cancels in q·k; padding counts, as nothing here knows of it
         middle = (positions.amax(dim=0) + positions.amin(dim=0)) / 2
         decay = (zeta ** ((positions - middle).double() / self.scale_base)).float()
         return cos * decay, sin * decay, cos / decay, sin / decay

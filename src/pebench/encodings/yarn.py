@@ -76,7 +76,9 @@ class YarnEncoding(NtkRotaryEncoding):
         """Return the frequencies of ``rope``, the slow ones divided by s."""
         pair = torch.arange(self.pairs, dtype=torch.float64)
         first = max(0, math.floor(self._pair_of(self.fast, axis)))
+        # limits as in the authors' find_correction_range, K - 1 = 2n - 1 included, though pairs end at n - 1
         last = min(2 * self.pairs - 1, math.ceil(self._pair_of(self.slow, axis)))
+        # the two limits may coincide on a short axis: then a step at `first`, not 0 / 0
         slowed = ((pair - first) / max(last - first, 1e-3)).clamp(0, 1)
         return self.theta ** (-pair / self.pairs) * (1 - slowed + slowed / self.stretch(axis, length))
 
@@ -88,5 +90,6 @@ class YarnEncoding(NtkRotaryEncoding):
         """Return cosine and sine of every pair's angle, times the factor of queries and keys: (L, K/2) each."""
         cos, sin = super().prepare(positions)
         spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
+        # the paper's sqrt(1/t), for queries and keys alike: logits grow by its square; in the tables it costs nothing
         growth = 0.1 * math.log(max(self.stretch(axis, span) for axis, span in enumerate(spans))) + 1
         return growth * cos, growth * sin

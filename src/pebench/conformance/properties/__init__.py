@@ -37,6 +37,7 @@ __all__ = ["PROPERTIES", "THEMES", "Property", "check", "checks"]
 
 def checks(subject: Subject) -> Iterator[tuple[Property, Setting]]:
     """Yield the properties that an encoding must have, with a setting each: all of a setting, then the next."""
+    # the first stands for all where a property is checked once
     served = [setting for setting in SETTINGS if subject.serves(setting)]
     for setting in SETTINGS:
         yield PROPERTIES["constructs"], setting  # also where it refuses: the refusal must be one that it declares
@@ -68,6 +69,7 @@ def check(item: Property, bench: Bench) -> None:
         error.property, error.setting = item.name, bench.setting.name
         raise
     except Exception as error:
+        # an encoding's own exception is a broken property too: the remaining ones are still checked
         broken = BrokenError("no exception", blame(error))
         broken.property, broken.setting = item.name, bench.setting.name
         raise broken from error

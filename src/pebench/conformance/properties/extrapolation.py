@@ -18,6 +18,7 @@ def _beyond(bench: Bench) -> None:
     """Beyond the trained extent it does what it declares: goes on, clamps to the extent, or refuses by name."""
     model, content, far = bench.model, bench.content, FAR * bench.positions
     if bench.encoding.beyond == "refuses":
+        # of a wrapped encoding, either the wrapper or the inner one may refuse
         names = [part.name for part in parts(bench.encoding) if hasattr(part, "name")]
         try:
             model(content, far)
@@ -29,6 +30,7 @@ def _beyond(bench: Bench) -> None:
     require(bool(output.isfinite().all()), "finite numbers beyond the trained extent", "infinities or none")
     if bench.encoding.beyond == "goes on":
         require_different(output, model(content), "positions beyond the trained extent to differ from those within")
+        # positions exchanged among neighbours: equal outputs would mean that rounding made them one
         very_far = VERY_FAR + bench.positions
         moved = model(content, very_far[shuffled(bench.length)])
         require_different(moved, model(content, very_far), "neighbours far out to be told apart")
@@ -47,6 +49,7 @@ def _longer(bench: Bench) -> None:
     content = bench.noise(2, 3 * bench.length)
     output = bench.model(content)
     require(bool(output.isfinite().all()), "finite numbers in a longer text", "infinities or none")
+    # a causal model knows an order without any encoding
     if not (bench.causal or bench.encoding.blind):
         order = shuffled(content.shape[1])
         require_different(bench.model(content[:, order]), output[:, order], "the order of a longer text to be noticed")

@@ -17,10 +17,12 @@ def _gradients(bench: Bench) -> None:
     """
     fresh = Transformer(bench.subject.build(bench.spec))
     initialise(fresh, seed=0)
+    # random weights, as a plain sum behind a norm is constant and has no gradient
     weights = noise(3, bench.length, bench.encoding.model_width, seed=5)
     opposite = bench.trunk()
     with torch.no_grad():
         for parameter in opposite.encoding.parameters():
+            # signs turned show what is clamped, or dead behind a ReLU, on the other side of zero
             parameter.neg_()
     for model in (fresh, bench.trunk(), opposite):
         (model.train()(bench.content) * weights).sum().backward()
@@ -41,5 +43,6 @@ def _lacks_gradient(model: Transformer, name: str) -> bool:
     # Axes of a layer's or head's size are kept, so that one layer without a gradient is found among others with one.
     others = [axis for axis, size in enumerate(grad.shape) if size not in (spec.num_layers, spec.num_heads)]
     parts = grad.abs().amax(dim=others) if others else grad.abs()
+    # against the trunk's gradients, as what rounding leaves has their scale
     scale = max(p.grad.abs().max() for p in model.blocks.parameters() if p.grad is not None)
     return bool((parts <= 1e-6 * scale).any())

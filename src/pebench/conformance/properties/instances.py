@@ -35,11 +35,13 @@ def _copies(bench: Bench) -> None:
     """A copy of a used model gives the same, and so does one that was pickled."""
     model = bench.trunk()
     output = model(bench.content)
+    # after a forward pass, as caches filled by it must survive copying, or be left out
     twins = [copy.deepcopy(model)]
     if "<locals>" not in getattr(bench.subject.maker, "__qualname__", ""):  # which Python cannot pickle
         twins.append(pickle.loads(pickle.dumps(model)))
     for twin in twins:
         require_same(twin(bench.content), output, "a copy to give the same", 0.0)
+    # zeros in the copy show whether it shares storage with the original
     with torch.no_grad():
         for parameter in twins[0].parameters():
             parameter.zero_()
@@ -51,6 +53,7 @@ def _memory(bench: Bench) -> None:
     """Keeps no more memory after many positions than after few."""
     model, sizes = bench.trunk(), []
     for step in range(1, 12):
+        # three lengths, all of which occur in the first six steps: later ones have no reason to keep more
         n = 2 + step % 3
         model(bench.content[:, :n], bench.positions[:n] + (0 if bench.encoding.beyond == "refuses" else step % 5))
         sizes.append(_kept_bytes(model.encoding))
@@ -60,11 +63,13 @@ def _memory(bench: Bench) -> None:
 def _kept_bytes(module: nn.Module) -> int:
     """Count the bytes of tensors in attributes of modules and their classes, and 8 for each entry of a collection."""
     seen: dict[int, int] = {}
+    # caches may hang on classes, too; those of torch itself are left out
     classes = {base for part in module.modules() for base in type(part).__mro__} - set(nn.Module.__mro__)
     stack: list[Any] = [vars(part) for part in module.modules()] + [dict(vars(cls)) for cls in classes]
     while stack:
         item = stack.pop()
         if isinstance(item, Tensor):
+            # by address: views of one storage from the same start count once
             seen[item.data_ptr()] = item.untyped_storage().nbytes()
         elif id(item) not in seen and isinstance(item, dict | list | tuple | set):
             seen[id(item)] = 8 * len(item)
@@ -95,12 +100,15 @@ def _variations(bench: Bench, size: dict[str, Any]) -> Iterator[tuple[dict[str, 
     built = bench.subject.build(replace(bench.spec, **size))
     for name, option in inspect.signature(bench.subject.maker).parameters.items():
         now = bench.subject.given.get(name, option.default)
+        # None stands for a value that the constructor works out, which instances keep under the option's name
         now = getattr(built, name, None) if now is None else now
         if option.kind == option.KEYWORD_ONLY and isinstance(now, int | float) and not isinstance(now, bool):
+            # twice zero is zero again, hence the 1
             tries += [({name: 2 * now or 1}, {}), ({name: now // 2 if isinstance(now, int) else now / 2}, {})]
     for options, changes in tries:
         try:
             bench.subject.build(replace(bench.spec, **{**size, **changes}), **options)
+        # not every combination is allowed: half of a width may be odd, say
         except (ValueError, TypeError):
             continue
         yield options, changes

@@ -19,9 +19,11 @@ def _shift(bench: Bench) -> None:
             moved = bench.model(content, bench.positions + torch.tensor(shift)[:axes])
             require_same(moved, bench.model(content), f"a shift by {shift[:axes]} to change nothing", tolerance)
         return
+    # a slow wave or a wide bucket may not notice one position
     steps = (1.0, 1000.0) if encoding.beyond == "goes on" else (1.0,)
     for axis in range(axes):
         moves = [step * torch.eye(axes)[axis] for step in steps]
+        # built for a longer extent, so that the shifted positions still have rows
         gaps = [gap(bench.roomy(content, bench.positions + m), bench.roomy(content, bench.positions)) for m in moves]
         require(
             max(gaps) > DIFFERENT,
@@ -33,6 +35,7 @@ def _shift(bench: Bench) -> None:
 @encoding_property("isotropic", when=both(has_two_axes, uses_positions))
 def _isotropic(bench: Bench) -> None:
     """Exchanging rows and columns changes nothing where it declares so, and something elsewhere."""
+    # a square: exchanged axes must stay within the trained extent
     model, positions = bench.trunk(extent=(4, 4)), grid_positions((4, 4))
     content = bench.noise(3, 16)
     compare: Any = require_same if bench.encoding.isotropic else require_different

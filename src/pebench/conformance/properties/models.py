@@ -38,6 +38,7 @@ def _module_and_batch(bench: Bench) -> tuple[SequenceModule, tuple[Tensor, ...]]
         return model, (noise(4, 3, 8, 8), labels)
     if bench.setting.name == "text":
         model = perturbed(TextClassifier(name, options, vocab_size=11, max_len=9, num_classes=3, **size))
+        # lengths from 9 to 2: padding in all samples but one
         return model, (tokens, torch.tensor([9, 2, 7, 5]), labels)
     if bench.setting.name == "causal text":
         model = perturbed(LanguageModel(name, options, vocab_size=11, max_len=8, **size))
@@ -60,12 +61,15 @@ def _compiled(bench: Bench) -> None:
             x = block(model.encoding.residual(x, None, state, layer), model.encoding, state, masks)
         return x
 
+    # a process that checks many encodings would reach the limit of recompilations
     torch._dynamo.reset()
+    # "eager" traces without generating code: graph breaks are errors, and no C++ compiler is needed
     compiled = torch.compile(run, backend="eager", fullgraph=True)
     outputs = []
     for function in (run, compiled):
         content = bench.content.clone().requires_grad_()
         output = function(content)
+        # cubes, as behind a norm the mean of outputs has hardly a gradient
         output.pow(3).mean().backward()
         assert content.grad is not None
         outputs.append((output.detach(), content.grad))

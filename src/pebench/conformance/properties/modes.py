@@ -15,6 +15,7 @@ from pebench.conformance.properties.base import encoding_property, uses_position
 def _shape(bench: Bench) -> None:
     """Keeps shapes and types, in training and evaluation, and gives numbers."""
     model, shape = bench.model, (3, bench.length, bench.encoding.model_width)
+    # copies, as `train` and `bfloat16` change a model in place, and this one is shared
     for mode in (copy.deepcopy(model).train(), copy.deepcopy(model).bfloat16(), model):
         dtype = next(mode.blocks.parameters()).dtype
         output = mode(bench.content.to(dtype))
@@ -28,7 +29,9 @@ def _places(bench: Bench) -> None:
     """Wherever it takes tokens to be, in training too, their order on every axis stays."""
     encoding = bench.subject.build(bench.spec)
     with torch.no_grad():
+        # back and forth, as places kept from one mode must not be used in the other
         for mode in (True, False, True):
+            # a clone is another tensor, for which nothing has been kept
             places = encoding.train(mode).place(bench.positions.clone())
             for axis, column in enumerate(bench.positions.T):
                 steps = places[column.argsort(stable=True), axis].diff()
@@ -43,6 +46,7 @@ def _repeats(bench: Bench) -> None:
     model, content = bench.trunk(), bench.content
     with torch.inference_mode():
         first = model(content) + 0  # a tensor of its own, as the output may be a view of what is kept
+    # a training pass in between, which may leave state behind
     model.train()
     model(content).square().mean().backward()
     require_same(model.eval()(content), first.clone(), "the same output as before training mode")
@@ -55,7 +59,9 @@ def _training(bench: Bench) -> None:
     expected = model(bench.content)
     with torch.no_grad():
         places = model.encoding.place(bench.positions)
+    # not `train()`, which would turn dropout on as well
     for part in model.modules():
         part.training = not isinstance(part, nn.modules.dropout._DropoutNd)
+    # random places differ between modes by design, so both are given the same
     with mock.patch.object(model.encoding, "place", return_value=places):
         require_same(model(bench.content), expected, "the same output in training as in evaluation")

@@ -41,9 +41,11 @@ def _sixteen_bit(bench: Bench) -> None:
     for positions in places:
         exact = rounded(bench.content, positions)
         with torch.autocast("cpu", torch.bfloat16):
+            # clones are prepared for anew: tables of the pass in 32 bit would hide what autocast does to them
             cast = rounded(bench.content, positions.clone())
         cut = narrow(bench.content.bfloat16(), positions.clone())
         for output, way in ((cast, "under autocast"), (cut, "in a 16-bit model")):
+            # root mean square: the largest of many 16-bit errors varies too much for one bound
             error = (output.float() - exact).square().mean().sqrt().item()
             place = f"an error below 0.05 {way} at position {positions.amax():g}"
             require(error < 0.05, place, f"{error:.2g} (autocast multiplies matrices in 16 bit, by @ and einsum too)")

@@ -25,6 +25,7 @@ def _past_order(bench: Bench) -> None:
 
     Attention of several causal layers knows an order by itself, that of one layer does not.
     """
+    # one layer is enough: an encoding may act in some layers alone
     gaps = order_effect_by_layer(bench)
     if bench.encoding.blind:
         require(max(gaps) <= SAME, "a last token that does not notice the others' order", f"differences of {gaps}")
@@ -69,6 +70,7 @@ def check_permuted(bench: Bench, order: Tensor, noticed: bool) -> None:
     compare: Any = require_different if noticed else require_same
     compare(one, other, f"outputs that {'notice' if noticed else 'do not notice'} that tokens are moved")
     verb = "notices" if noticed else "does not notice"
+    # also in the mean, as a classifier sees no more: outputs that merely change places tell it no order
     compare(one.mean(1), other.mean(1), f"a mean that {verb} that tokens are moved")
 
 
@@ -78,5 +80,6 @@ def one_layer_attends(model: Transformer) -> Iterator[Transformer]:
         other = copy.deepcopy(model)
         for layer, block in enumerate(other.blocks):
             if layer != one:
+                # only the projection behind attention: the feed-forward layer stays, so that depth and scale do
                 nn.init.zeros_(block.attention.out.weight)  # type: ignore[union-attr, arg-type]
         yield other

@@ -28,6 +28,7 @@ def _positions(bench: Bench) -> None:
 @encoding_property("context", when=ignores_positions)
 def _context(bench: Bench) -> None:
     """Contextual, or blind, it never asks where tokens are."""
+    # apart, out of order, and fractions far out: each would be refused or noticed by an encoding that reads them
     for positions in (3 * bench.positions, bench.positions[shuffled(bench.length)], FAR * bench.positions + 0.5):
         output = bench.model(bench.content, positions)
         require_same(output, bench.model(bench.content), "positions to make no difference")
@@ -74,6 +75,7 @@ def _sparse(bench: Bench) -> None:
 def _state(bench: Bench) -> None:
     """New positions replace what was prepared for the old ones, and old ones come back."""
     model, near, far = bench.roomy, bench.positions.clone(), 2 * bench.positions
+    # a clone has the numbers of the first in another tensor: it must be prepared for by numbers, and not by length
     outputs = [model(bench.content, positions) for positions in (near, far, near.clone(), far)]
     require_different(outputs[0], outputs[1], "other positions to give another output")
     require_same(outputs[2], outputs[0], "the first positions, again, to give the same", 0.0)

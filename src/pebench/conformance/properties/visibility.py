@@ -18,9 +18,11 @@ def _future(bench: Bench) -> None:
     cuts, content = torch.arange(1, bench.length), bench.noise(1)
     past = (torch.arange(bench.length) < cuts[:, None]).unsqueeze(-1)  # (cuts, L, 1): a sample for each cut
     before = content.expand(len(cuts), -1, -1)
+    # ten times as loud, so that a small leak is above rounding
     after = torch.where(past, before, 10 * bench.noise(len(cuts), seed=7))
     for model in (bench.model, copy.deepcopy(bench.model).bfloat16()):
         dtype = next(model.blocks.parameters()).dtype
+        # only the past is compared: outputs of the future differ with its content
         one, other = (torch.where(past, model(x.to(dtype)), 0.0) for x in (after, before))
         require_same(one, other, f"another future to change nothing in {dtype}")
 
@@ -36,6 +38,7 @@ def _reach(bench: Bench) -> None:
 def _unseen(model: Transformer, content: Tensor, token: int) -> list[int]:
     """Return the tokens whose content has no influence on a token's output, found by its gradient."""
     content = content.clone().requires_grad_()
+    # cubes, as behind the last norm the sum of outputs, and of their squares, hardly depends on the content
     model(content)[:, token].pow(3).sum().backward()
     assert content.grad is not None
     influence = content.grad.abs().amax(dim=(0, 2))  # (L,): exactly 0 where masked
@@ -54,6 +57,7 @@ def _prefix(bench: Bench) -> None:
 @encoding_property("padding", when=has_one_axis)
 def _padding(bench: Bench) -> None:
     """Padding has no influence, behind a text or before it, in 32 bit or 16."""
+    # the longest text fits into `short`, so that cutting there takes padding alone
     lengths, short = torch.tensor([5, 3, 1]), 5
     behind = torch.arange(bench.length) < lengths[:, None]
     before = torch.arange(bench.length) >= bench.length - lengths[:, None]
@@ -70,6 +74,7 @@ def _padding(bench: Bench) -> None:
 
 def _check_padding_content(bench: Bench, valid: Tensor, tolerance: float) -> None:
     """Raise `BrokenError` if loud content at padding changes the output of other tokens."""
+    # loud and not zero: a zero would hide an encoding that adds padding up
     garbage = torch.where(valid.unsqueeze(-1), bench.content, 30 * bench.noise(3, seed=7))
     one, other = bench.model(garbage, None, valid)[valid], bench.model(bench.content, None, valid)[valid]
     require(bool(one.isfinite().all()), "finite numbers beside padding", "infinities or none")
