@@ -33,5 +33,6 @@ def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **optio
     task = find_task(config.task)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
     folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
+    # The later wins: what a task fixes stands above the run's settings, and the caller above all.
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
     return task.data_class()(data_dir=Path(folder) if folder else None, **values)

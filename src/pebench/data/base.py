@@ -35,6 +35,7 @@ class Prepared:
         """SHA-256 of everything in it, in 64 hex digits."""
         digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
         for name, tensor in sorted(self.tensors.items()):
+            # Bytes alone do not tell type and shape: (2, 3) and (3, 2) have the same.
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.contiguous().numpy().data)
         return digest.hexdigest()
@@ -113,11 +114,14 @@ class TensorDataModule(lightning.LightningDataModule):
         if self._load() is None:
             prepared = self.read()
             values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
+            # Processes that prepare the same data at once all write, each its own file; the last to be moved stays,
+            # and any of them serves.
             with replacing(self.file) as file:
                 torch.save(values, file)
 
     def _load(self) -> dict[str, Any] | None:
         try:
+            # Mapped: processes on one machine share the pages.
             return torch.load(self.file, weights_only=True, mmap=True)  # type: ignore[no-any-return]
         except (OSError, RuntimeError, EOFError, ValueError, KeyError):
             return None  # absent, or cut short: it is made anew
@@ -129,7 +133,7 @@ class TensorDataModule(lightning.LightningDataModule):
             if values is None:
                 raise RuntimeError(f"{self.title} is not prepared: call prepare_data() first")
             self._prepared = Prepared(values["tensors"], values["meta"])
-            self.fingerprint = values["sha256"]
+            self.fingerprint = values["sha256"]  # kept with the tensors: computing it would read them all
 
     def model_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that a model for this data needs; prepares the data if need be."""
@@ -192,6 +196,7 @@ class TensorDataModule(lightning.LightningDataModule):
 
 def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
     """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
+    # No worker processes: the tensors are in memory, and a gather is cheap.
     return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
 
 

@@ -62,12 +62,14 @@ class Batches(DistributedSampler[Tensor]):
         if self._seed is not None:
             return self.count // self.batch_size
         rank, processes = self.share
+        # Rounded up, as the last batch may be short; dealt out in turn, so that processes may differ by one.
         return len(range(rank, -(-self.count // self.batch_size), processes))
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.start is None:
             yield from self._batches(self.epoch)
             return
+        # Only indices are drawn for what is skipped: to resume takes no time.
         epoch, skip = divmod(self.start, self._per_epoch)
         while True:
             yield from itertools.islice(self._batches(epoch), skip, None)
@@ -80,14 +82,18 @@ class Batches(DistributedSampler[Tensor]):
             yield from order.split(self.batch_size)[rank::processes]
             return
         generator = torch.Generator().manual_seed(stream(self._seed, "order", epoch))
+        # Other examples are left over in every epoch.
         order = torch.randperm(self.count, generator=generator)[: self._per_epoch * self.batch_size]
         batches = torch.arange(self._per_epoch)
         if self.lengths is not None:
             pool = torch.arange(len(order)) // (self.POOL * self.batch_size)
             span = int(self.lengths.max()) + 1
+            # `span` exceeds every length, so one sort goes by pool, then by length; equal lengths stay in random order.
             order = order[(pool * span + self.lengths[order]).argsort(stable=True)]
+            # Otherwise texts would grow longer throughout each pool.
             batches = torch.randperm(self._per_epoch, generator=generator)
         for batch in batches.tolist():
+            # In strides, as a batch is sorted by length: every process has short and long texts.
             yield order[batch * self.batch_size : (batch + 1) * self.batch_size][self.share[0] :: self.share[1]]
 
 
@@ -110,20 +116,23 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
                 f"{int(lengths.sum())} tokens, {len(labels)} labels and {len(tokens)} tokens"
             )
         self.tokens, self.lengths, self.labels = tokens, lengths.long(), labels.long()
-        self.starts = self.lengths.cumsum(0) - self.lengths
+        self.starts = self.lengths.cumsum(0) - self.lengths  # where each text begins: the sum of those before
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         lengths = self.lengths[index]
-        offsets = torch.arange(int(lengths.max()))
+        offsets = torch.arange(int(lengths.max()))  # as wide as this batch's longest text, not the data's
+        # Padding reads the next text, or at the end of the data the last token; the line below overwrites it.
         where = (self.starts[index, None] + offsets).clamp_(max=len(self.tokens) - 1)
         tokens = self.tokens[where].long().masked_fill_(offsets >= lengths[:, None], 0)
         return tokens, lengths, self.labels[index]
 
     def shuffled(self) -> "Texts":
         """Return the same texts, the tokens of each in a random order, which is the same every time."""
+        # Noise in [0, 1) on top of the text's number sorts tokens within their text. In 32 bit a number in the ten
+        # thousands would leave the noise few digits, and many ties.
         noise = torch.rand(len(self.tokens), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         owners = torch.arange(len(self)).repeat_interleave(self.lengths)
         return Texts(self.tokens[(owners + noise).argsort()], self.lengths, self.labels)
@@ -159,6 +168,7 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         return last - self.length + 1 if self.stride == 1 else 1 + max(0, -(-(last - self.length) // self.stride))
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        # (B, length + 1): inputs and targets are the same tokens, shifted by one
         where = index[:, None] * self.stride + torch.arange(self.length + 1)
         window = self.tokens[where.clamp(max=len(self.tokens) - 1)].long()
         ignored = where[:, 1:] >= len(self.tokens)

@@ -54,7 +54,7 @@ class Images(TensorDataModule):
         for factor in factors:
             patches = factor * images.shape[-1] / self.patch_size
             if not patches.is_integer():
-                continue
+                continue  # a part of a patch has no position
             side = int(patches) * self.patch_size
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
             yield f"{factor:g}x", self._all_of(TensorDataset(larger, labels), size=factor**2)
@@ -70,6 +70,7 @@ class Images(TensorDataModule):
         """Augment a training batch, and make floats of zero mean and unit variance."""
         images, labels = batch
         if self.crop_padding and self.trainer is not None and self.trainer.training:
+            # From the step, so that a run that is resumed augments as it would have.
             noise = torch.Generator().manual_seed(stream(self.seed, "augment", self.trainer.global_step))
             images = crop_and_flip(images, self.crop_padding, noise, self.share)
         mean, std = (
@@ -99,7 +100,7 @@ def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> 
     Returns:
         The same shape.
     """
-    grid = pixel_unshuffle(images, patch_size)
+    grid = pixel_unshuffle(images, patch_size)  # (B, channels·patch², rows, columns)
     patches = grid.flatten(2)  # (B, numbers of a patch, patches)
     order = torch.rand((len(patches), patches.shape[2]), generator=noise).argsort(dim=1)
     shuffled = patches.gather(2, order[:, None].expand_as(patches))
@@ -123,11 +124,13 @@ def crop_and_flip(images: Tensor, padding: int, noise: torch.Generator, share: t
     shift = torch.randint(0, 2 * padding + 1, (2, count * processes, 1), generator=noise)[:, rank::processes]
     mirror = torch.randint(0, 2, (count * processes, 1), generator=noise, dtype=torch.bool)[rank::processes]
     line = torch.arange(side)
+    # A crop and a mirror are one gather: of each output pixel, the row and the column that it comes from.
     rows = shift[0] + line
     columns = shift[1] + torch.where(mirror, line.flip(0), line)
     padded = torch.nn.functional.pad(images, [padding] * 4)
     example = torch.arange(count, device=images.device)[:, None, None]
     rows, columns = rows.to(images.device)[:, :, None], columns.to(images.device)[:, None, :]
+    # Three index tensors around a slice: PyTorch puts the dimension of the slice last.
     crops = padded[example, :, rows, columns]  # (B, side, side, channels)
     return crops.permute(0, 3, 1, 2).contiguous()  # (B, channels, side, side)
 
@@ -145,11 +148,12 @@ class CIFAR10(Images):
         sources.check_available(self.source, self.data_dir)
         root = sources.files_folder(self.data_dir)
         try:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()):  # torchvision prints that the files are there
                 train = Torchvision(root, train=True, download=self.data_dir is None)
             test = Torchvision(root, train=False)
         except (RuntimeError, OSError) as error:
             raise UserError(f"CIFAR-10 in {root} is damaged or incomplete: {error}") from error
+        # (count, 32, 32, 3) to (count, 3, 32, 32)
         images = torch.from_numpy(np.ascontiguousarray(train.data.transpose(0, 3, 1, 2)))
         labels = torch.tensor(train.targets)
         kept, held_out = every_tenth(len(labels))
@@ -172,6 +176,7 @@ class Digits(Images):
         from sklearn.datasets import load_digits
 
         digits = load_digits()
+        # The source has 17 levels of grey, from 0 to 16.
         images = torch.from_numpy(digits.images * 255 / 16).round().to(torch.uint8)[:, None]
         labels = torch.from_numpy(digits.target).long()
         turn = torch.arange(len(labels)) % 5

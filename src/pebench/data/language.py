@@ -71,6 +71,8 @@ class WikiText2(RunningText):
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
         data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, {"text"})
+        # On bytes, all 256 of which are in the vocabulary: no text of the other splits is unknown, so that
+        # bits per byte count all of it.
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
@@ -103,6 +105,7 @@ class Shakespeare(RunningText):
             raise UserError(f"{path} is not text in UTF-8: {error}") from error
         first, second = int(0.9 * len(text)), int(0.95 * len(text))
         parts = {"train": text[:first], "val": text[first:second], "test": text[second:]}
+        # Of the training part alone: a vocabulary must not know what comes in the test.
         characters = sorted(set(parts["train"]))
         if len(characters) + 1 > self.vocab_size:
             raise UserError(f"data.vocab_size must be at least {len(characters) + 1} here, got {self.vocab_size}.")
@@ -111,6 +114,7 @@ class Shakespeare(RunningText):
             name: torch.tensor([number.get(character, 0) for character in part], dtype=torch.int32)
             for name, part in parts.items()
         }
+        # Token 0 stands for any unknown character, taken for one byte.
         return Prepared(tensors, {"token_bytes": [1, *(len(character.encode()) for character in characters)]})
 
     def _text_file(self) -> Path:
@@ -119,6 +123,7 @@ class Shakespeare(RunningText):
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
+                # It checks the SHA-256, and moves the file to `path` only when it is whole.
                 torch.hub.download_url_to_file(self.source.url, str(path), hash_prefix=self.source.pin, progress=False)
             except (OSError, HTTPException, RuntimeError) as error:
                 raise UserError(f"{self.source.url} could not be downloaded: {error}") from error
@@ -153,10 +158,11 @@ class Grammar(RunningText):
             while len(text) < count:
                 text += self.sentence(noise)
             tensors[name] = torch.tensor([number[word] for word in text[:count]], dtype=torch.int32)
-        return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})
+        return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})  # and the space behind each
 
     def sentence(self, noise: random.Random) -> list[str]:
         """Return one sentence, its full stop included."""
+        # Depth bounds how far clauses nest: without it sentences could outgrow any window.
         subject, plural = self._noun_phrase(noise, depth=2)
         words = subject + self._verb_phrase(noise, plural, depth=1)
         if noise.random() < 0.2:

@@ -103,6 +103,7 @@ class HubTexts(LabelledTexts):
         tokenizer = train_words(texts["train"], self.vocab_size)
         tensors: dict[str, Tensor] = {}
         for name, part in rows.items():
+            # Popped: the strings of a split are freed once they are token ids.
             tokens, lengths = encode(tokenizer, texts.pop(name), self.max_len)
             labels = torch.tensor(list(part["label"]))
             tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
@@ -140,6 +141,7 @@ def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, 
     tokenizer.enable_truncation(max_len)
     tokens, lengths = [], []
     for start in range(0, len(texts), CHUNK):
+        # A text of no token would have no mean to classify.
         ids = [encoding.ids or [1] for encoding in tokenizer.encode_batch(texts[start : start + CHUNK])]
         tokens.append(np.concatenate([np.asarray(text, dtype=np.int32) for text in ids]))
         lengths += [len(text) for text in ids]
@@ -170,10 +172,12 @@ class SST2(HubTexts):
         """
         sentence_of: dict[str, int] = {}
         sentences, found = 0, [0] * len(texts)
+        # Longest first: a sentence must be seen before its phrases.
         for index in sorted(range(len(texts)), key=lambda index: (-len(texts[index].split()), index)):
             words = texts[index].split()
             text = " ".join(words)
             if text not in sentence_of:
+                # Every run of words, of which a sentence has about n²/2; it belongs to the first, longest sentence.
                 for start, end in itertools.combinations(range(len(words) + 1), 2):
                     sentence_of.setdefault(" ".join(words[start:end]), sentences)
                 sentence_of.setdefault(text, sentences)  # which may be empty
@@ -214,6 +218,7 @@ class Newsgroups(HubTexts):
         datasets.disable_progress_bars()
         home = sources.files_folder(None)
         home.mkdir(parents=True, exist_ok=True)
+        # Within `home`: a folder is renamed in one step on one file system only.
         with tempfile.TemporaryDirectory(dir=home) as temporary:
             folder = Path(temporary) / self.source.folder
             for split in ("test", "train"):
@@ -250,6 +255,7 @@ class Order(LabelledTexts):
                 "text-order needs room for a stanza of two words: data.max_len of at least 4 and data.vocab_size of "
                 f"at least {len(SPECIAL) + 2}, got {self.max_len} and {self.vocab_size}."
             )
+        # Twice as many as needed, since equal ones are dropped: no test text was trained on.
         rows = self.generate(2 * sum(self.SIZES.values()), torch.Generator().manual_seed(0))
         if len(rows) < sum(self.SIZES.values()):
             raise UserError(f"text-order has only {len(rows)} different texts at this size; enlarge data.max_len.")
@@ -257,7 +263,7 @@ class Order(LabelledTexts):
         parts = rows[: sum(self.SIZES.values())].split(list(self.SIZES.values()))
         for name, part in zip(self.SIZES, parts, strict=True):
             labels, texts = part[:, 0], part[:, 1:]
-            written = texts > 0
+            written = texts > 0  # 0 is padding; words begin behind the special tokens
             tensors |= {
                 f"{name}_tokens": texts[written].to(torch.int32),
                 f"{name}_lengths": written.sum(1).to(torch.int32),
@@ -277,5 +283,6 @@ class Order(LabelledTexts):
         scheme = torch.tensor(self.SCHEMES)[labels]  # (count, 1, 4)
         texts = pair.gather(2, scheme.expand(-1, most, -1))  # (count, most, 4)
         texts[torch.arange(most) >= stanzas] = 0
+        # unique() sorts, by label first: the order is drawn anew, or splits would have labels of their own.
         rows = torch.cat((labels, texts.flatten(1)), dim=1).unique(dim=0)
         return rows[torch.randperm(len(rows), generator=noise)]

@@ -49,6 +49,7 @@ def attend(
         mask = causal_mask(q.shape[-2], q.device)
     if mask is not None:
         logits = logits + mask
+    # The weights are of 32 bit at least, and a product refuses two types.
     return logits.softmax(dim=-1).to(v.dtype) @ v
 
 
@@ -57,6 +58,7 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
     padded = missing > 0 and q.device.type == "cpu"  # the fused kernel of CPUs takes heads of one width alone
     if padded:
         v = F.pad(v, (0, missing))
+    # PyTorch documents a float mask of the queries' type alone; biases may be of 32 bit beside queries of 16.
     mask = None if mask is None else mask.to(q.dtype)
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
     return mixed[..., :-missing] if padded else mixed
@@ -64,6 +66,7 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
     """Return (L, L): zero where a row may look, minus infinity in its future."""
+    # Infinity is safe here, other than for padding: every row sees itself at least.
     return torch.full((length, length), float("-inf"), device=device).triu(1)
 
 
@@ -95,8 +98,11 @@ class Masks:
         Args:
             bias: (H, L, L), (L, L), or what else broadcasts to (B, H, L, L); None without one.
         """
+        # `causal` of the kernel then hides the future, which needs no (L, L) and takes the kernel's fast path.
         if bias is None and self.padding is None:
             return None
+        # By identity: comparing numbers would make an accelerator wait, and an encoding without weights
+        # returns the tensor that it prepared in every layer.
         if self._last_sum is None or bias is not self._last_bias:
             with torch.inference_mode(False):  # an inference tensor could not serve training later
                 # (H, L, L) would do, but PyTorch's fused kernel takes two dimensions or four

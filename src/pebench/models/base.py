@@ -80,6 +80,7 @@ class SequenceModule(lightning.LightningModule):
     ) -> None:
         super().__init__()
         self.save_hyperparameters(ignore=["extent", "causal"], logger=False)  # a subclass sets these two itself
+        # A checkpoint is read with weights_only, which refuses a class that save_hyperparameters would have kept.
         self.hparams["encoding"] = encoding_name(encoding)
         spec = EncodingSpec(d_model, num_heads, num_layers, extent, causal)
         self.trunk = Transformer(build_encoding(encoding, spec, encoding_args), d_ff, dropout)
@@ -95,6 +96,7 @@ class SequenceModule(lightning.LightningModule):
         initialise(self, self.seed)
         for stage in ("val", "test"):
             for name, metric in metrics.items():
+                # Each split has sums of its own: the two must not add up in one metric.
                 self.metrics[f"{stage}/{name}"] = metric.clone()
 
     def metric(self, name: str) -> Metric:
@@ -112,8 +114,11 @@ class SequenceModule(lightning.LightningModule):
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Return the loss of a batch; it is logged as often as the trainer logs, not more."""
         loss = self.loss(batch)
+        # log() itself costs time at every call, also at those of which Lightning writes nothing.
+        # global_step counts finished steps, hence the present one is the next.
         every = int(self.trainer.log_every_n_steps)  # type: ignore[attr-defined]
         if every and (self.global_step + 1) % every == 0:
+            # Processes have parts of one size, so that the plain mean over them is the loss of the batch.
             self.log("train/loss", loss, batch_size=1, sync_dist=True)
         return loss
 
@@ -142,6 +147,7 @@ class SequenceModule(lightning.LightningModule):
     def _log_metrics(self, stage: str) -> None:
         for name in self.metrics:
             if name.startswith(stage):
+                # compute() joins the sums of all processes itself; log() is given a number that is final.
                 self.log(name, self.metric(name).compute())
                 self.metric(name).reset()
 
@@ -156,7 +162,9 @@ class SequenceModule(lightning.LightningModule):
         for name, parameter in self.named_parameters():
             (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
         groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
+        # A fused AdamW takes float16's loss scale off within its step, behind the clipping, which needs it off before.
         scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
+        # beta2 as in Vaswani et al. 2017, section 5.3
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=not scaled)
         total = self.trainer.estimated_stepping_batches
         if math.isinf(total):
@@ -182,18 +190,23 @@ class Classifier(SequenceModule):
 
     def finish_classes(self, num_classes: int) -> None:
         """Call `finish` with the metrics of a classifier."""
+        # Micro: the share of right examples. Torchmetrics' default, macro, is the mean over classes.
+        # Validation of arguments looks at values, for which an accelerator would have to wait.
         accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
+        # By default NaN is left out of a mean: a model that diverged would be judged by its other batches.
         self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
 
     def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Return the cross-entropy in nats per example."""
         *inputs, labels = batch
+        # Of a model in 16 bit the logits are too, which is too coarse for the logarithm of a softmax.
         return F.cross_entropy(self(*inputs).float(), labels)
 
     def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
         """Update loss and accuracy with a batch."""
         *inputs, labels = batch
         logits = self(*inputs).float()
+        # By examples, as the last batch is smaller than the others.
         self.metric(f"{stage}/loss").update(F.cross_entropy(logits, labels), weight=len(labels))
         self.metric(f"{stage}/accuracy").update(logits, labels)
 
@@ -229,7 +242,9 @@ def schedule(step: int, total: int, warmup: float) -> float:
     """
     rising = max(1, round(warmup * total))
     if step < rising:
+        # From 1 / rising, not from 0: the first step must not be lost.
         return (step + 1) / rising
+    # The scheduler is asked once more behind the last step; and all steps may be warm-up.
     done = min(1.0, (step - rising) / max(1, total - rising))
     return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
 

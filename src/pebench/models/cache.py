@@ -43,6 +43,8 @@ class ForwardCache:
     def prepared(self, encoding: PositionalEncoding, placed: Tensor) -> Any:
         """Return what an encoding prepares for positions (L, P), as its `place` returned them."""
         if placed is not self._placed:
+            # `placed` itself is kept, not its id: a number is given to another tensor once this one is gone.
+            # Whatever type positions have, angles and distances are computed from 32 bit.
             self._placed, self._prepared = placed, encoding.prepare(placed.float())
         return self._prepared
 
@@ -57,6 +59,7 @@ class ForwardCache:
         """
         if valid is not None:  # every batch is padded in its own way
             return Masks(causal, length, device, valid)
+        # `causal` is not compared: it belongs to the model, which has this cache to itself.
         if self._masks is None or (self._masks.length, self._masks.device) != (length, device):
             self._masks = Masks(causal, length, device, None)
         return self._masks

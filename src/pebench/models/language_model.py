@@ -46,9 +46,12 @@ class LanguageModel(SequenceModule):
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=True, **options)
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        # From zero: with every encoding training begins at the loss of a uniform guess, log(vocab_size).
         self.head = Linear(self.trunk.d_model, vocab_size, gain=0.0)
+        # By default NaN is left out of a mean, which would hide that a model diverged.
         metrics: dict[str, Metric] = {"loss": MeanMetric(nan_strategy="error")}
         if token_bytes is not None:
+            # A checkpoint has them as a hyperparameter already.
             self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)
             metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
         self.finish(metrics)
@@ -73,13 +76,18 @@ class LanguageModel(SequenceModule):
         """Update the loss over tokens and, where their bytes are known, over bytes."""
         targets = batch[1]
         counted = targets >= 0
+        # The loss is a mean over the batch. Weighted by its tokens, batches add up to the mean over the text.
         loss, tokens = self.loss(batch), counted.sum()
         self.metric(f"{stage}/loss").update(loss, weight=tokens)
         if f"{stage}/bits_per_byte" in self.metrics:
+            # The bytes of what is predicted; without `counted`, -100 would be an index.
             size = self.token_bytes[targets[counted]].sum()
+            # Nats in all, by bytes, in bits; vocabularies of any size compare.
             self.metric(f"{stage}/bits_per_byte").update(loss * tokens / size / math.log(2), weight=size)
 
     def _log_metrics(self, stage: str) -> None:
+        # Before the base class, which resets the metrics. Of the mean over all tokens: the mean of the batches'
+        # perplexities would be larger, by Jensen's inequality.
         perplexity = self.metric(f"{stage}/loss").compute().exp()
         self.log(f"{stage}/perplexity", perplexity.clamp(max=torch.finfo(perplexity.dtype).max))  # JSON has no infinity
         super()._log_metrics(stage)

@@ -93,7 +93,7 @@ def encoding_widths(encoding: PositionalEncoding) -> tuple[int, ...]:
     layers, usual = range(encoding.spec.num_layers), encoding.model_width // encoding.spec.num_heads
     try:
         queries: Sequence[int] = [query_width(encoding, layer) for layer in layers]
-    except Exception:
+    except Exception:  # of any kind: the hook may be a user's
         queries = [usual for _ in layers]
     return (encoding.content_width, encoding.model_width, *queries)
 
@@ -113,7 +113,9 @@ def layer_flops(ends: Ends, spec: EncodingSpec, d_ff: int | None, widths: tuple[
     encoding = Blank(spec, widths)
     model = Outline(ends, encoding, d_ff)
     length, pooled = spec.max_len, _zeros(1, encoding.model_width)
+    # sum() has a gradient of ones, so that backward runs, and no matrix product of its own.
     total = (1 if ends.pooled else length) * count_flops(lambda: model.head(pooled).sum())
+    # A look-up of tokens is no matrix product, and counts nothing.
     if ends.channels:
         patch = torch.zeros(1, ends.channels, ends.patch_size, ends.patch_size)  # pixels, without a gradient
         total += length * count_flops(lambda: model.input(patch).sum())
@@ -129,6 +131,7 @@ def layer_flops(ends: Ends, spec: EncodingSpec, d_ff: int | None, widths: tuple[
 def _block_flops(block: nn.Module, encoding: Blank, length: int) -> int:
     """Return the operations of one block: f(L) = aL + bL², from f(1) and f(2)."""
     one, two = (_block_flops_at(block, encoding, tokens) for tokens in (1, 2))
+    # f(2) - 2 f(1) = (2a + 4b) - (2a + 2b) = 2b, which is even: nothing is rounded.
     quadratic = (two - 2 * one) // 2
     linear = one - quadratic
     return linear * length + quadratic * length**2

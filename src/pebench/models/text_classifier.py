@@ -43,6 +43,7 @@ class TextClassifier(Classifier):
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=False, **options)
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        # From zero: with every encoding training begins at the loss of a uniform guess, log(num_classes).
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)
 

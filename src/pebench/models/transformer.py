@@ -117,8 +117,10 @@ class Transformer(nn.Module):
         positions = self._default_positions(length, device) if positions is None else positions
         self._check_positions(positions, length)
         encoding = self._checked_encoding(length)
+        # Where `place` draws new positions it returns another tensor, and they are prepared anew.
         with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
             prepared = self.cache.prepared(self.encoding, encoding.place(positions))
+        # Outside of no_grad: here an encoding's weights come in.
         state = encoding(prepared)
         masks = self.cache.masks(self.encoding.spec.causal, length, device, valid)
 
@@ -129,11 +131,13 @@ class Transformer(nn.Module):
         output: Tensor = self.norm(x)
 
         masks.drop_gradients()
+        # Only now: a pass that a hook broke off is checked again.
         self.cache.checked_lengths.add(length)
         return output
 
     def _default_positions(self, length: int, device: torch.device) -> Tensor:
         spec = self.encoding.spec
+        # A text may have any length; how many patches there are does not tell rows from columns.
         extent = (length,) if spec.num_axes == 1 else spec.extent
         positions = self.cache.grid(extent, device)
         if len(positions) != length:
@@ -147,6 +151,7 @@ class Transformer(nn.Module):
 
     def _checked_encoding(self, length: int) -> PositionalEncoding | Checked:
         """Return the encoding; at the first pass with each length one that is checked, for later passes to be fast."""
+        # A check looks at values, which a graph does not have while it is traced.
         known = length in self.cache.checked_lengths or torch.compiler.is_compiling()
         return self.encoding if known else Checked(self.encoding)
 

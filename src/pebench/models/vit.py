@@ -47,6 +47,7 @@ class ViT(Classifier):
         super().__init__(encoding, encoding_args, extent=(side, side), causal=False, **options)
         self.image_size = image_size
         self.input = PatchEmbedding(patch_size, channels, self.trunk.encoding.content_width)
+        # From zero: with every encoding training begins at the loss of a uniform guess, log(num_classes).
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)
 
@@ -56,6 +57,7 @@ class ViT(Classifier):
         rows, columns = images.shape[-2] // patch, images.shape[-1] // patch
         if (rows * patch, columns * patch) != images.shape[-2:]:
             raise ValueError(f"expected images that patches of side {patch} tile, got {tuple(images.shape[-2:])}")
+        # From the cache: what an encoding prepared is kept as long as it is given the same tensor.
         return self.trunk.cache.grid((rows, columns), images.device)
 
     def forward(self, images: Tensor, positions: Tensor | None = None) -> Tensor:

@@ -32,6 +32,7 @@ class StepSeed(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Seed dropout for the step."""
+        # From the step and not from a state that is kept: a run that is resumed drops what it would have dropped.
         rank = (trainer.global_rank,) if trainer.global_rank else ()  # processes that share a batch drop differently
         seed = stream(self.seed, "step", trainer.global_step, *rank)
         torch.default_generator.manual_seed(seed)  # manual_seed would visit every kind of device: 0.4 ms a step
@@ -59,6 +60,7 @@ class Curve(Callback):
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Report progress a few times a run."""
+        # float() makes an accelerator finish all steps before: now and then it costs little.
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share
             self.on_progress(trainer.global_step, self.points[-1] if self.points else {})
@@ -115,6 +117,7 @@ class Stopwatch(Callback):
 
     def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
         """Start the watch, once warm and after every validation."""
+        # The first steps compile, allocate and choose kernels. A run too short for that warm-up measures its last step.
         if self._since is None and self._taken >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
             self._since = time.perf_counter()
 
@@ -149,6 +152,7 @@ class Stopwatch(Callback):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
+        # Lightning calls `setup` before, so that `devices` holds that of this attempt.
         earlier, here = state_dict["devices"], self.devices[-1:]
         if state_dict["place"] == self._place:  # another place has another speed
             self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
@@ -165,10 +169,12 @@ class OwnSignals(Callback):
     """Restores the handler of SIGTERM: Lightning's own would have the run fail where it may stop."""
 
     def __init__(self) -> None:
+        # Now, as Lightning puts its own in place before a callback hears that training starts.
         self.handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self, *_: Any) -> None:
         """Restore the handler that Lightning has replaced by now."""
+        # Python allows it in the main thread alone; None is a handler that was not set from Python.
         if threading.current_thread() is threading.main_thread() and self.handler is not None:
             signal.signal(signal.SIGTERM, self.handler)
 
@@ -180,6 +186,7 @@ class OwnSignals(Callback):
 class FiniteLoss(Callback):
     """Stops a run whose loss is infinite or no number, within `EVERY` steps."""
 
+    # To look at the loss makes an accelerator wait, which every step should not.
     EVERY = 25
 
     def on_train_batch_end(
@@ -193,6 +200,7 @@ class FiniteLoss(Callback):
         if trainer.global_step % self.EVERY:
             return
         loss = outputs["loss"]
+        # All processes decide together: one that raised alone would leave the others waiting for its gradients.
         if not trainer.strategy.reduce_boolean_decision(bool(loss.isfinite())):
             raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
 
@@ -240,6 +248,7 @@ class Resumable(Checkpoint):
         """
         step = trainer.global_step
         stop = trainer.strategy.reduce_boolean_decision(self.stop(), all=False)  # whichever process was asked
+        # A checkpoint of this moment would lack the validation that is due; `on_validation_end` saves one with it.
         validates = step % int(trainer.val_check_interval or 1) == 0 or step == trainer.max_steps
         if not validates and (stop or self._due(trainer)):
             self._save(trainer)
@@ -248,7 +257,7 @@ class Resumable(Checkpoint):
 
     def on_validation_end(self, trainer: Trainer, module: LightningModule) -> None:
         """Keep the state."""
-        if trainer.state.fn == "fit":
+        if trainer.state.fn == "fit":  # a validation apart from training has no state to resume
             self._save(trainer)
 
     def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:

@@ -36,12 +36,15 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
     if options.devices == 1:
         train(config, options, on_progress, stop)
         return
+    # Port 0 has the system choose a free one. Another process may take it before DDP does; the run then fails early.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
+        # Helpers inherit these. From LOCAL_RANK Lightning takes it that the processes are there, and starts none.
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "LOCAL_RANK": "0"}
     context = multiprocessing.get_context("spawn")  # nothing half-initialised is inherited
     helpers = [context.Process(target=_train_share, args=(config, options, rank)) for rank in range(1, options.devices)]
     over = threading.Event()
+    # Daemons: a watcher that waits for a helper must not keep this process alive.
     watchers = [threading.Thread(target=_end_with, args=(helper, over), daemon=True) for helper in helpers]
     try:
         for helper, watcher in zip(helpers, watchers, strict=True):
@@ -50,6 +53,7 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
         train(config, options, on_progress, stop)
         over.set()
         for watcher in watchers:
+            # Each ends with its helper, which may so end by itself: below, what is left is killed.
             watcher.join()
     finally:
         over.set()
@@ -67,6 +71,7 @@ def _end_with(helper: Any, over: threading.Event) -> None:
     This process may be waiting for that one, for half an hour, where no exception can reach it.
     """
     helper.join()
+    # Given time, an error of DDP's own may end the run in the usual way.
     if helper.exitcode and not over.wait(LOST_S):
         sys.stderr.write(f"a process of this run ended with exit code {helper.exitcode}\n")
         os._exit(1)
@@ -74,6 +79,7 @@ def _end_with(helper: Any, over: threading.Event) -> None:
 
 def _train_share(config: RunConfig, options: Options, rank: int) -> None:
     """Train the same run in a further process, which neither reports nor writes."""
+    # A terminal's Ctrl-C reaches every process; the first alone decides, and all stop at the same step.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ["LOCAL_RANK"] = str(rank)
     end_with_parent()

@@ -53,6 +53,7 @@ def code() -> str:
     """
     root, found = PACKAGE, hashlib.sha256()
     for path in sorted({*root.rglob("*.py")} - {*root.glob("benchmarks/**/*")}):
+        # Zero bytes keep names and contents apart: text that moves to the next file changes the digest.
         found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return found.hexdigest()
 
@@ -70,6 +71,7 @@ def device_name(device: torch.device) -> str:
     if device.type != "cpu":
         return device.type
     try:
+        # On Linux platform.processor() is empty, or names the architecture alone.
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
@@ -86,7 +88,7 @@ def reset_peak_memory() -> None:
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5")  # sets VmHWM back to the present memory; see proc(5)
 
 
 def peak_memory_gib(device: torch.device) -> float | None:
@@ -96,12 +98,12 @@ def peak_memory_gib(device: torch.device) -> float | None:
     with contextlib.suppress(OSError):  # Linux; getrusage would count the parent's memory before exec, too
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 2**20
+                return int(line.split()[1]) / 2**20  # its kB are KiB
     try:
         import resource
     except ImportError:  # not a Unix
         return None
-    unit = 1 if sys.platform == "darwin" else 1024
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts in bytes, others in KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30
 
 

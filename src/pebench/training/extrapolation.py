@@ -42,14 +42,17 @@ def measure_extrapolation(
         InterruptedRunError: If asked to stop.
     """
     encoding = module.trunk.encoding
+    # Lightning moves a model to the CPU when a test is over.
     module.to(trainer.strategy.root_device).eval()
     found: dict[str, float] = {}
     for label, batches in data.beyond(factors):
         try:
+            # The context brings autocast: sizes must differ from the test in nothing else.
             with torch.inference_mode(), trainer.precision_plugin.forward_context():
                 for batch in prepared_batches(batches, module, data, stop):
                     module.update(batch, "test")
         except (EncodingError, LookupError, RuntimeError, ValueError) as error:  # no reason to lose a run
+            # A refusal is what its card says, and needs no warning.
             if encoding.beyond != "refuses":
                 log.warning("nothing was measured at %s: %s", label, blame(error))
         else:
@@ -58,6 +61,7 @@ def measure_extrapolation(
                     found[f"{name}@{label}"] = value
                 else:  # which no record can hold
                     log.warning("nothing was measured at %s: %s is %s", label, name, value)
+        # After an error too, or the next size would begin with batches of this one.
         for metric in test_metrics(module).values():
             metric.reset()
     return found

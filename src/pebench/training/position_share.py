@@ -42,6 +42,7 @@ class PositionShare:
     """
 
     def __init__(self, length: int, width: int) -> None:
+        # Variances come of differences of large sums, which cancel: 32 bit would leave few digits.
         self.counts = torch.zeros(length, dtype=torch.float64)
         self.sums = torch.zeros(length, width, dtype=torch.float64)
         self.squares = 0.0
@@ -51,6 +52,7 @@ class PositionShare:
         batch, length, _ = x.shape
         x = x.cpu().double()  # not every accelerator has 64 bit
         kept = torch.ones(batch, length, dtype=torch.bool) if valid is None else valid.cpu()
+        # Filled, not multiplied by 0, which would leave a NaN at padding what it is.
         x = x.masked_fill(~kept.unsqueeze(-1), 0.0)
         self.counts[:length] += kept.sum(0)
         self.sums[:length] += x.sum(0)
@@ -60,11 +62,15 @@ class PositionShare:
         """Return the share; None where no position has two vectors, all are the same, or some are no numbers."""
         seen = self.counts > 0
         total, groups = float(self.counts.sum()), int(seen.sum())
+        # Sums of squares as in an analysis of variance with positions as groups, added up over channels:
+        # overall = sum of |x - mean|², between = sum over positions of n |mean of position - mean|².
         whole = self.sums.sum(0).square().sum() / total
         between = (self.sums[seen].square().sum(1) / self.counts[seen]).sum() - whole
         overall = self.squares - whole
+        # Less than that is rounding; `not >` is also true of NaN.
         if total <= groups or not overall > 1e-12 * self.squares:
             return None
+        # Mean square within positions: without any dependence `between` is (groups - 1) times that on average.
         within = (overall - between) / (total - groups)
         return float((between - (groups - 1) * within) / overall)
 
@@ -84,6 +90,7 @@ def measure_position_share(
         InterruptedRunError: If asked to stop.
     """
     try:
+        # The shares are of 32-bit activations; the caller's model keeps its type and has no hooks left on it.
         return {
             "untrained": position_shares(untrained.to(trained.device), data, stop),
             "trained": position_shares(copy.deepcopy(trained).float(), data, stop),
@@ -122,6 +129,7 @@ def position_shares(
     shares = [PositionShare(trunk.encoding.spec.max_len, trunk.d_model) for _ in parts]
 
     def keep_valid(_: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        # A hook sees positional arguments alone, which is how models call the trunk.
         valid[0] = inputs[2] if len(inputs) > 2 else None  # blocks are not given it
 
     def watch(share: PositionShare, _: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
@@ -131,9 +139,10 @@ def position_shares(
     for part, share in zip(parts, shares, strict=True):
         part.register_forward_pre_hook(functools.partial(watch, share))
     examples, _ = data.split("val")
+    # A seed of its own: runs of every seed and encoding are measured on the same examples.
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
     with torch.inference_mode():
         chosen = [examples[indices] for indices in order[:EXAMPLES].split(data.batch_size)]
         for batch in prepared_batches(chosen, module, data, stop):
-            module.loss(batch)
+            module.loss(batch)  # for the hooks; the loss is not used
     return [share.compute() for share in shares]

@@ -27,7 +27,9 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
     if not checkpoint.is_file():
         return 0
     try:
+        # Mapped: of the whole state two entries are read.
         values = torch.load(checkpoint, weights_only=True, mmap=True)
+        # Lightning keeps the state of a callback under the name of its class.
         if made_of and values["callbacks"].get("Resumable", {}).get("made_of") != made_of:
             warnings.warn(f"{checkpoint} is of other data, code or versions; the run begins again", stacklevel=2)
             return 0
@@ -69,6 +71,7 @@ def check_best(best: ModelCheckpoint, step: float) -> None:
         RuntimeError: If the weights are of another step. Checkpoints are removed, or the next attempt would fail too.
     """
     path = Path(best.best_model_path)
+    # Both processes write the same `best.ckpt`: the other may have replaced it since the best validation of this one.
     found = torch.load(path, weights_only=True, mmap=True)["global_step"] if path.is_file() else None
     if found != step:
         shutil.rmtree(str(best.dirpath), ignore_errors=True)

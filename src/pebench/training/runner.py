@@ -109,6 +109,7 @@ def train(
 
     memory = environment.peak_memory_gib(trainer.strategy.root_device)  # of training: tests at other sizes differ
     metrics = best_validation(attempt.curve.points, *attempt.task.monitored(config.train.monitor))
+    # Before the test, which must not be made with weights of another process.
     check_best(attempt.best, metrics["best_step"])
     shares: Mapping[str, Sequence[Any]] = {}
     if config.stage == "test":  # a run that selects a setting never sees the test split
@@ -117,6 +118,7 @@ def train(
         metrics |= tested_metrics(trainer.callback_metrics)
         metrics |= measure_extrapolation(trainer, module, data, attempt.task.beyond, stop)
         if trainer.is_global_zero:
+            # Parameters are a function of the seed: built again, the model is as it was before training.
             shares = measure(build(config, data), module, data, stop)
 
     record = _make_record(config, attempt, metrics, memory, shares)
@@ -166,13 +168,16 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(checkpoint, made_of)
+    # Only once the step is known: with 0 it removes the checkpoints.
     clear(folder, step)
+    # Before compilation: within a compiled trunk the counter sees no single operations.
     probed = probe(module, data)
     if config.train.compile:
         module.trunk.compile()
 
     curve, stopwatch, best = Curve(on_progress), Stopwatch(), best_checkpoint(task, config, folder)
     resumable = Resumable(checkpoint, stop, made_of)
+    # `resumable` last: what it saves holds the others' state with the step or validation that has just ended.
     callbacks = [OwnSignals(), StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
     logger = RunLogger(folder, step)
     trainer = make_trainer(config, options, logger, callbacks)
@@ -203,7 +208,7 @@ def probe(module: SequenceModule, data: TensorDataModule) -> Probe:
 
     with module.trunk.using_kernel(watch):
         flops = count_flops(lambda: module.loss(batch))
-    module.zero_grad()
+    module.zero_grad()  # the count ran backward, and training must not begin with its gradients
     return Probe(flops, learned)
 
 
@@ -215,6 +220,7 @@ def best_validation(curve: Sequence[Mapping[str, float]], metric: str, mode: str
         metric: Metric that chooses.
         mode: ``min`` or ``max``, whichever is best.
     """
+    # Of equal points min and max return the first, as `best_checkpoint` keeps it.
     best = (min if mode == "min" else max)(curve, key=lambda point: point[metric])
     return {"best_step": best["step"]} | {name: value for name, value in best.items() if name.startswith("val/")}
 
@@ -241,7 +247,7 @@ def _make_record(
     shares: Mapping[str, Sequence[Any]],
 ) -> Record:
     module, data, stopwatch = attempt.module, attempt.data, attempt.stopwatch
-    examples = config.train.batch_size * stopwatch.steps
+    examples = config.train.batch_size * stopwatch.steps  # batches of all devices together
     return Record(
         config=config,
         metrics=metrics,
@@ -261,6 +267,7 @@ def _make_record(
 
 def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     """Return the record's part on versions, devices, precision and the attention kernel."""
+    # The choice depends on type, device and gradients alone, so empty tensors stand in for those of training.
     dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
     bias = torch.empty(0, requires_grad=True) if attempt.probe.learned_bias else None
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
@@ -275,5 +282,7 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         log_outcome(attempt.logger, record, attempt.module.trunk.encoding)
     except Exception as error:  # what TensorBoard shows is no reason to lose a run
         warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
+    # In this order: TensorBoard first, as a run with a record is over; checkpoints last, as without a record
+    # the next attempt needs them.
     write_record(record, options.out)
     shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)

@@ -108,7 +108,9 @@ def log_failure(folder: Path, config: RunConfig) -> None:
     from torch.utils.tensorboard.summary import hparams
 
     summaries = hparams(_hyperparameters(config), {})
+    # hparams() knows success alone. The last of its summaries ends the session: its status is written over.
     plugin = summaries[-1].value[0].metadata.plugin_data
+    # Their order is not documented; it could change with torch.
     assert summaries[-1].value[0].tag == SESSION_END_INFO_TAG
     content = HParamsPluginData.FromString(plugin.content)
     content.session_end_info.status = Status.STATUS_FAILURE
@@ -124,6 +126,7 @@ def _wait_for_next_second(folder: Path) -> None:
     TensorBoard reads files in the order of their names, which hold whole seconds, and then a number as text: within
     one second the tenth file of a process comes before the ninth, and steps that the later attempt removed are shown.
     """
+    # events.out.tfevents.SECONDS.host.process.number
     begun = [file.name.split(".")[3] for file in folder.glob("events.out.tfevents.*")]
     while str(int(now := time.time())) in begun:
         time.sleep(1 - now % 1)
@@ -151,6 +154,7 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
 
 def _hyperparameters(config: RunConfig) -> dict[str, Any]:
     return {
+        # As text a seed is a category; as a number TensorBoard would draw it as a quantity.
         "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
         **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
         **{name: value for name, value in config.settings().items() if value is not None},
@@ -164,6 +168,7 @@ def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:
 
     from pebench.results.figures.encoding import draw
 
+    # A canvas without pyplot: no display, no global figure, and safe in any thread.
     canvas = FigureCanvasAgg(draw(effects(encoding.cpu().float()), name, note))
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3]
+    return np.asarray(canvas.buffer_rgba())[..., :3]  # without alpha

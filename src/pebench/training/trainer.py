@@ -36,6 +36,7 @@ class BestCheckpoint(ModelCheckpoint):
         def here(path: str) -> str:
             return path and str(Path(str(self.dirpath)) / Path(path).name)
 
+        # `dirpath` too: where it differs Lightning forgets the scores, and the next validation would count as the best.
         names = ("best_model_path", "kth_best_model_path", "last_model_path")
         moved: dict[str, Any] = {name: here(state_dict[name]) for name in names}
         moved["best_k_models"] = {here(path): score for path, score in state_dict["best_k_models"].items()}
@@ -77,17 +78,17 @@ def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbac
         strategy="ddp" if options.devices > 1 else "auto",
         precision=train.precision,  # type: ignore[arg-type]
         max_steps=train.max_steps,
-        max_epochs=-1,
+        max_epochs=-1,  # the data are a stream without end: steps alone count
         val_check_interval=max(1, train.max_steps // train.evaluations),
-        check_val_every_n_epoch=None,
+        check_val_every_n_epoch=None,  # so that the interval counts steps of the whole run
         gradient_clip_val=train.clip,
-        log_every_n_steps=min(50, max(1, train.max_steps // 10)),
-        num_sanity_val_steps=0,
+        log_every_n_steps=min(50, max(1, train.max_steps // 10)),  # ten times at least in a short run
+        num_sanity_val_steps=0,  # which would put a point of an untrained model on the curve
         logger=logger,
         plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
         use_distributed_sampler=False,  # the data deals out its own batches
         callbacks=callbacks,
-        enable_autolog_hparams=False,
+        enable_autolog_hparams=False,  # the HParams row is written once, at the end, with its metrics
         enable_progress_bar=False,
         enable_model_summary=False,
     )
