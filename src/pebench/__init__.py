@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pebench.engine.observer import Observer
     from pebench.engine.preview import preview_suite
     from pebench.engine.run import run, run_suite
+    from pebench.engine.suite import Suite, load_suite
     from pebench.errors import UserError
     from pebench.models import LanguageModel, TextClassifier, ViT
     from pebench.results.frame import Results, load_results
-    from pebench.runs.suite import Suite, load_suite
     from pebench.tasks import Task, TaskKind, register_task
 
 __version__ = "0.1.0"
@@ -34,8 +34,8 @@ _WHERE = {
     "LanguageModel": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
-    "Suite": "pebench.runs.suite",
-    "load_suite": "pebench.runs.suite",
+    "Suite": "pebench.engine.suite",
+    "load_suite": "pebench.engine.suite",
     "run": "pebench.engine.run",
     "run_suite": "pebench.engine.run",
     "preview_suite": "pebench.engine.preview",

@@ -10,6 +10,7 @@ import pytest
 
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
+from pebench.results.finding import finding
 from pebench.results.grids import differences, side_by_side
 from pebench.results.missing import absence_counts
 from pebench.results.writers.csv import to_csv
@@ -171,7 +172,7 @@ def test_selecting_runs_that_the_suite_asks_for_are_missed() -> None:
         ("rope", SELECTION_SEED + 1, "train.learning_rate=0.001"),
         ("rope", SELECTION_SEED + 1, "train.learning_rate=0.01"),
     ]
-    assert "3 selecting runs missing" in some.finding
+    assert "3 selecting runs missing" in finding(some)
     both = page(tested + tried, replace(suite, tasks=["vit-digits", "text-order"]))  # of which nothing is tested yet
     assert absence_counts(both.absent) == ["24 tested runs missing", "12 selecting runs missing"]
     kinds = [

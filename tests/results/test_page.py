@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pebench.errors import UserError
+from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.provenance import warnings
 from pebench.results.writers.html import html
@@ -117,13 +118,13 @@ def test_without_a_suite_nothing_is_asked_and_nothing_called_equivalent() -> Non
 
 
 def test_the_finding_counts_and_names() -> None:
-    assert whole().finding == (
+    assert finding(whole()) == (
         "Of 4 comparisons with add: 2 better (text-order: rope; vit-digits: rope); 2 not separable; "
         "2 of all equivalent within the margin (text-order: concat; vit-digits: concat)."
     )
-    assert page(runs(1)).finding == "Of 4 comparisons with add: 4 not tested; 42 tested runs missing."
+    assert finding(page(runs(1))) == "Of 4 comparisons with add: 4 not tested; 42 tested runs missing."
     alone = [r for r in runs(2) if r.config.encoding == "rope"]
-    assert page(alone, None).finding.startswith("Nothing is compared")
+    assert finding(page(alone, None)).startswith("Nothing is compared")
 
 
 def test_what_tables_share_is_told_once() -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
+from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.publish import FORMATS, publish, written
 from pebench.results.writers.csv import to_csv
@@ -142,7 +143,7 @@ def test_latex_and_csv_have_the_numbers_of_the_page() -> None:
 def test_json_has_what_the_suite_declares_and_the_figures_across_tasks() -> None:
     values = json.loads(whole_text(to_json))
     assert values["suite"]["margin"] == {"text-order": 0.005, "vit-digits": 0.01}
-    assert values["finding"] == whole().finding
+    assert values["finding"] == finding(whole())
     (across,) = values["across"]
     assert across["tasks"] == {"text-order": 8, "vit-digits": 8}
     assert across["rows"][0]["encoding"] == "rope"

@@ -9,6 +9,7 @@ from scipy.stats import ttest_1samp
 
 from pebench.results.contrasts import Change
 from pebench.results.figures import along
+from pebench.results.finding import finding
 from pebench.results.grids import differences, side_by_side
 from pebench.results.publish import publish
 from pebench.results.stats import Difference, Estimate
@@ -156,9 +157,9 @@ def test_a_finding_tells_the_tables_of_a_task_apart() -> None:
         if (r.config.encoding, r.config.model.num_layers) == ("rope", 4) else r
         for r in by_depth()
     ]  # fmt: skip
-    finding = page(records, DEPTHS).finding
-    assert "vit-digits (model.num_layers=1): rope" in finding.partition("worse")[0]
-    assert "vit-digits (model.num_layers=4): " in finding.partition("worse")[2]
+    found = finding(page(records, DEPTHS))
+    assert "vit-digits (model.num_layers=1): rope" in found.partition("worse")[0]
+    assert "vit-digits (model.num_layers=4): " in found.partition("worse")[2]
 
 
 def test_metrics_of_different_protocols_are_not_along_one_setting() -> None:

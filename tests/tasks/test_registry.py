@@ -131,8 +131,8 @@ def test_a_registered_task_is_known_by_its_name(here: Workplace) -> None:
     assert find_task("mine").summary == "Mine"
     assert configure("mine-of-steps(steps=7)", "add").train.max_steps == 7
     assert sorted(registry.plugin_tasks()[0]) == ["mine", "mine-of-steps"]
-    assert registry.task_origin("mine")["sha256"] == plugins.digest(Path(__file__))
-    assert registry.task_origin("vit-digits") == {}
+    assert registry.task_origin(find_task("mine"))["sha256"] == plugins.digest(Path(__file__))
+    assert registry.task_origin(find_task("vit-digits")) == {}
     assert __name__ in registry.needs()[1]
     with pytest.raises(UserError, match="Did you mean 'mine'"):
         find_task("mines")
@@ -183,7 +183,7 @@ def test_a_package_offers_tasks_and_what_is_wrong_is_reported(
         assert sum(f"task {word!r} of pebench-mine 1.5" in problem for problem in problems) == 1
     assert find_task("vit-digits") is TASKS["vit-digits"]
     assert configure("few-digits(steps=7)", "add").task == "few-digits(steps=7)"
-    facts = registry.task_origin("digits")
+    facts = registry.task_origin(find_task("digits"))
     assert (facts["distribution"], facts["version"], facts["place"]) == ("pebench-mine", "1.5", f"{module}:whole")
     assert main(["list", "tasks"]) == 0
     text = capsys.readouterr().out

@@ -57,6 +57,15 @@ def test_two_processes_train_the_same_model_as_one(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("last.ckpt")]
 
 
+def test_the_error_that_keeps_a_helper_from_starting_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(process: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(multiprocessing.get_context("spawn").Process, "start", fail)
+    with pytest.raises(OSError, match="no more processes"):
+        run_on_devices(RUNS[0], options(tmp_path, 3), quiet, lambda: False)
+
+
 @pytest.mark.slow
 def test_an_interrupted_run_on_two_processes_resumes(tmp_path: Path) -> None:
     config = RUNS[0]

@@ -1,14 +1,11 @@
 """The finding of a page: its verdicts counted, and the rows that differ named, in one sentence."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pebench.formatting import counted
 from pebench.results.missing import absence_counts
+from pebench.results.page import Page
 from pebench.results.verdicts import BETTER_OR_WORSE, Outcome
-
-if TYPE_CHECKING:
-    from pebench.results.page import Page
 
 MOST_NAMED = 8
 """Encodings named in a list; further ones are counted."""
@@ -23,7 +20,7 @@ Rows = Mapping[str, Sequence[str]]
 """Name of a table to labels of its rows."""
 
 
-def finding(page: "Page") -> str:
+def finding(page: Page) -> str:
     """Return the verdicts of a page's tables in one sentence."""
     found: dict[Outcome, dict[str, list[str]]] = {}
     equivalent: dict[str, list[str]] = {}

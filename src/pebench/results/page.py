@@ -18,7 +18,6 @@ from pebench.results.contrasts import (
     equivalences,
 )
 from pebench.results.coverage import Coverage
-from pebench.results.finding import finding
 from pebench.results.missing import Absence
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
@@ -176,11 +175,6 @@ class Page:
         """Groups of tables that compare, without those that are shown along a setting."""
         shown = {table for series in self.series for table in series.ordered}
         return [group for group, _ in self.summaries if not shown.issuperset(group)]
-
-    @property
-    def finding(self) -> str:
-        """The verdicts of the tables in one sentence."""
-        return finding(self)
 
 
 def _without_table(records: Iterable[Record], tables: Iterable[Table]) -> tuple[Record, ...]:

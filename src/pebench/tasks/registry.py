@@ -247,15 +247,10 @@ def _defaults(name: str, maker: Maker) -> dict[str, Any]:
     return defaults
 
 
-def task_origin(name: str) -> dict[str, str]:
-    """Return what a record holds of the source of a task that is not ours; nothing for one of ours.
-
-    Args:
-        name: The task's name, as records have it.
-    """
-    summary = find_task(name).summary
-    facts = _origins.get(name.partition("(")[0])
-    return {**facts, "summary": summary} if facts else {}
+def task_origin(task: Task) -> dict[str, str]:
+    """Return what a record holds of the source of a task that is not ours; nothing for one of ours."""
+    facts = _origins.get(task.name.partition("(")[0])
+    return {**facts, "summary": task.summary} if facts else {}
 
 
 def source_now(name: str) -> str | None:

@@ -58,7 +58,8 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
     finally:
         over.set()
         for helper in helpers:
-            helper.kill()
+            if helper.pid is not None:  # else it never started, and kill() would hide the error that kept it from it
+                helper.kill()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()  # or this process's next run would wait for the helpers
         for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):

@@ -164,7 +164,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     task, folder = find_task(config.task), options.out / config.directory
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
-    plugins = described_plugins(config, module.trunk.encoding)
+    plugins = described_plugins(task, module.trunk.encoding)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(checkpoint, made_of)
@@ -230,12 +230,12 @@ def tested_metrics(logged: Mapping[str, Tensor]) -> dict[str, float]:
     return {name: float(value) for name, value in logged.items() if name.startswith("test/")}
 
 
-def described_plugins(config: RunConfig, encoding: torch.nn.Module) -> dict[str, Any]:
+def described_plugins(task: Task, encoding: torch.nn.Module) -> dict[str, Any]:
     """Return package, version and digest of a run's encodings and task that are not ours, if any."""
     found = registry.origins(type(part) for part in encoding.modules())
     described: dict[str, Any] = {"plugins": found} if found else {}
-    if task := task_origin(config.task):
-        described["task"] = task
+    if origin := task_origin(task):
+        described["task"] = origin
     return described
 
 

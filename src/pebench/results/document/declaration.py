@@ -5,6 +5,7 @@ from datetime import datetime
 
 from pebench.formatting import counted
 from pebench.results.document import texts
+from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.prose import Prose, prose
 from pebench.results.stats import MIN_PAIRS
@@ -15,7 +16,7 @@ def question(page: Page) -> Iterator[Prose]:
     """Yield the question and the finding, a paragraph each."""
     if page.suite:
         yield prose(f"**Question.** {page.suite.question}")
-    yield prose(f"**Finding.** {page.finding}")
+    yield prose(f"**Finding.** {finding(page)}")
     if page.suite and page.suite.reference != page.reference:
         yield prose(
             f"**Not as declared.** These differences are to `{page.reference}`; those that the suite declared are to "

@@ -9,6 +9,7 @@ import orjson  # json would take as long as all the rest of it
 from pebench.config import SECTIONS
 from pebench.results.across import Interval, Summary
 from pebench.results.contrasts import Contrast, Series
+from pebench.results.finding import finding
 from pebench.results.gates import gates
 from pebench.results.page import Page
 from pebench.results.provenance import command, provenance, warnings
@@ -22,7 +23,7 @@ def to_json(page: Page) -> str:
     """Return everything on a page with raw numbers, every seed's value and the tables' origin."""
     values = {
         "suite": page.suite and _suite(page.suite),
-        "finding": page.finding,
+        "finding": finding(page),
         "absent": list(map(asdict, page.absent)),
         "tables": [_table(page, table) for table in page.tables],
         "series": [_series(page, series) for series in page.series],

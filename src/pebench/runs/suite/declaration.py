@@ -5,8 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, SELECTION_SEED, RunConfig, override, python_value
 from pebench.encodings.registry import encoding_card
@@ -16,9 +15,6 @@ from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
 from pebench.runs.suite.values import combinations, fits, only_for, settings_for, type_text, utc
 from pebench.tasks import configure, find_task
-
-if TYPE_CHECKING:
-    from pebench import Results
 
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
 """Differences too small to matter, by metric, where a suite declares no others: half a point, and what is about 0.01
@@ -101,17 +97,6 @@ class Suite:
             raise UserError("\n".join(mistakes))
         pairs = tuple((first, second) for first, second in self.contrasts)  # they may have been given as lists
         object.__setattr__(self, "contrasts", pairs)
-
-    def run(self, out: Path | str = "runs", **options: Any) -> "Results":
-        """Execute the runs of the suite that are left, and return the results of all; see `pebench.run_suite`.
-
-        Args:
-            out: Output folder of the records.
-            **options: Keyword arguments of `pebench.run_suite`: ``executor``, ``jobs``, ``device`` and others.
-        """
-        import pebench  # its names are loaded on first use, as the engine lies above suites
-
-        return pebench.run_suite(self, out, **options)
 
     @property
     def command(self) -> str:
