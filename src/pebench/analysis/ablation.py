@@ -1,0 +1,82 @@
+"""Ablation: the loss of a model whose attention logits lack one of the four products of content and position."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pebench.analysis.capture import Capture, Layer
+from pebench.analysis.logits import PRODUCTS, moved_parts, parts_of, product
+
+
+class Without:
+    """An encoding's hooks, with one product of content and position taken from the logits of one block.
+
+    Args:
+        capture: Capture of the model.
+        layer: Layer of the block, with the state of the pass at hand.
+        name: Product to take away.
+        order: (L,), the order in which keys are taken: their own, or a random one for the control.
+        x: (B, L, D), the residual stream in front of the block.
+    """
+
+    def __init__(self, capture: Capture, layer: Layer, name: str, order: Tensor, x: Tensor) -> None:
+        self.encoding = capture.encoding
+        _, moved = moved_parts(capture, layer, parts_of(capture, capture.layers[layer.index]), x)
+        self.taken = product(moved, name, layer)[..., order]
+
+    def query_key(self, *arguments: Any) -> tuple[Tensor, Tensor]:
+        """Return what the encoding makes of queries and keys."""
+        return self.encoding.query_key(*arguments)
+
+    def bias(self, *arguments: Any) -> Tensor:
+        """Return the encoding's term of the logits less the product."""
+        bias = self.encoding.bias(*arguments)
+        return -self.taken if bias is None else bias - self.taken
+
+
+def ablation(capture: Capture) -> dict[str, float] | None:
+    """Measure how much the loss rises if one product is taken from the logits of every layer.
+
+    As a control the same product is taken from other keys, in a random order, which removes as much of the logits'
+    variance and adds as much noise.
+
+    Returns:
+        ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` behind
+        its name. None where the encoding's hook is not affine in queries and keys.
+    """
+    batch = tuple(part[capture.held_out] for part in capture.batch)
+    length = capture.valid.shape[1]
+    own = torch.arange(length, device=capture.valid.device)
+    other = torch.randperm(length, generator=torch.Generator().manual_seed(0)).to(own.device)
+    with torch.no_grad():
+        base = float(capture.module.loss(batch))
+        found = {"loss": base}
+        try:
+            for name in PRODUCTS:
+                for label, order in ((name, own), (f"{name}, permuted", other)):
+                    with _without(capture, name, order):
+                        found[label] = float(capture.module.loss(batch)) - base
+        except ValueError:
+            return None
+    return found
+
+
+@contextmanager
+def _without(capture: Capture, name: str, order: Tensor) -> Iterator[None]:
+    def replace(layer: Layer) -> Any:
+        def hook(block: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+            x, _, state, masks = inputs
+            current = Layer(x, block, state, masks, layer.index)
+            return x, Without(capture, current, name, order[: x.shape[1]], x), state, masks
+
+        return hook
+
+    hooks = [layer.block.register_forward_pre_hook(replace(layer)) for layer in capture.layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -1,0 +1,186 @@
+"""Capture of a forward pass: the vectors of a model on some held-out examples, which every measure reads."""
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pebench.data.base import TensorDataModule
+from pebench.encodings.base import PositionalEncoding
+from pebench.models.base import SequenceModule
+
+TOKENS = 16384
+"""Tokens or patches that a capture aims at: enough for means by position, and a few seconds on two cores."""
+
+AFFINE = 1e-4
+"""Largest relative difference by which a hook still counts as affine; rounding in 32 bit stays below it."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The input of one block.
+
+    Args:
+        x: (B, L, D), the residual stream in front of the block's norm.
+        block: The block.
+        state: State of the encoding that the block was given.
+        masks: Masks that the block was given.
+        index: Number of the block, from 0.
+    """
+
+    x: Tensor
+    block: nn.Module
+    state: Any
+    masks: Any
+    index: int
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Vectors of one forward pass.
+
+    Args:
+        module: The model, in evaluation mode.
+        batch: The batch that was passed.
+        tokens: (B, L) token ids; None for images.
+        positions: (L, P), the position of each token or patch.
+        valid: (B, L), False at padding.
+        content: (B, L, D), content as it enters the first block, without position.
+        position: (L, D), what the encoding adds to the input at each position; None where it adds nothing there, or
+            where it is not a sum of a function of content and one of position.
+        additive: True if what enters is such a sum, with or without a part of position.
+        layers: Inputs of the blocks.
+        output: (B, L, D), input of the norm before the output layer.
+    """
+
+    module: SequenceModule
+    batch: Any
+    tokens: Tensor | None
+    positions: Tensor
+    valid: Tensor
+    content: Tensor
+    position: Tensor | None
+    additive: bool
+    layers: tuple[Layer, ...]
+    output: Tensor
+
+    @property
+    def encoding(self) -> PositionalEncoding:
+        """The model's encoding."""
+        return self.module.trunk.encoding
+
+    @functools.cached_property
+    def fit(self) -> slice:
+        """The first half of the examples, on which probes and means are fitted."""
+        return slice(0, len(self.valid) // 2)
+
+    @functools.cached_property
+    def held_out(self) -> slice:
+        """The second half of the examples, on which everything is measured."""
+        return slice(len(self.valid) // 2, len(self.valid))
+
+    def vectors(self) -> Iterator[Tensor]:
+        """Yield the residual stream (B, L, D) in front of each block, and in front of the output layer's norm."""
+        for layer in self.layers:
+            yield layer.x
+        yield self.output
+
+    def rows(self) -> Tensor:
+        """Return the content vectors (N, D) of all tokens that are not padding."""
+        return self.content[self.valid]
+
+
+def capture(module: SequenceModule, data: TensorDataModule, tokens: int = TOKENS) -> Capture:
+    """Return the vectors of a model on validation examples, the same ones for every model of a task.
+
+    Args:
+        module: Model; it is put into evaluation mode.
+        data: Data of its task, prepared and set up.
+        tokens: Tokens or patches to aim at.
+
+    Raises:
+        ValueError: If there are fewer than four validation examples.
+    """
+    examples, _ = data.split("val")
+    count = min(len(examples), max(4, tokens // module.trunk.encoding.spec.max_len))  # type: ignore[arg-type]
+    if count < 4:
+        raise ValueError(f"expected 4 validation examples or more, got {count}")
+    # A seed of its own: runs of every seed and encoding are measured on the same examples.
+    chosen = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))[:count]  # type: ignore[arg-type]
+    batch = data.on_after_batch_transfer(tuple(part.to(module.device) for part in examples[chosen]), 0)
+    return capture_batch(module, batch)
+
+
+def capture_batch(module: SequenceModule, batch: Any) -> Capture:
+    """Return the vectors of a model on one batch.
+
+    Args:
+        module: Model; it is put into evaluation mode.
+        batch: Batch of its task, on the model's device.
+    """
+    trunk = module.eval().trunk
+    seen: dict[str, Any] = {}
+    layers: list[Layer] = []
+
+    def watch_input(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen["input"] = inputs[0]
+
+    def watch_trunk(_: nn.Module, inputs: tuple[Any, ...]) -> None:
+        seen["content"], seen["trunk"] = inputs[0], inputs[1:]
+
+    def watch_block(block: nn.Module, inputs: tuple[Any, ...]) -> None:
+        x, _, state, masks = inputs
+        layers.append(Layer(x, block, state, masks, len(layers)))
+
+    def watch_output(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        seen["output"] = inputs[0]
+
+    hooks = [
+        module.input.register_forward_pre_hook(watch_input),
+        trunk.register_forward_pre_hook(watch_trunk),
+        trunk.norm.register_forward_pre_hook(watch_output),
+        *(block.register_forward_pre_hook(watch_block) for block in trunk.blocks),
+    ]
+    try:
+        with torch.no_grad():
+            module.loss(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    content = seen["content"]
+    given, valid = (*seen["trunk"], None, None)[:2]
+    positions = trunk._default_positions(content.shape[1], content.device) if given is None else given
+    if valid is None:
+        valid = torch.ones(content.shape[:2], dtype=torch.bool, device=content.device)
+    entering, position, additive = split_input(trunk.encoding, content, positions)
+    tokens = seen["input"] if not seen["input"].is_floating_point() and seen["input"].ndim == 2 else None
+    return Capture(module, batch, tokens, positions, valid, entering, position, additive, tuple(layers), seen["output"])
+
+
+def split_input(encoding: PositionalEncoding, content: Tensor, positions: Tensor) -> tuple[Tensor, Tensor | None, bool]:
+    """Split what enters the first block into a part of content and a part of position.
+
+    Args:
+        encoding: The encoding.
+        content: (B, L, content_width), as the model gives it to the encoding.
+        positions: (L, P).
+
+    Returns:
+        Content (B, L, D); position (L, D), None where the encoding leaves the input alone or where the input is no sum
+        of the two, as with a product; and True if it is a sum.
+    """
+    with torch.no_grad():
+        state = encoding.state(positions)
+        # Copies: a hook may write into its argument.
+        position = encoding.embed(torch.zeros_like(content[:1]), state)[0].clone()  # (L, D)
+        whole = encoding.embed(content.clone(), state).clone()
+        part = whole - position
+        elsewhere = encoding.embed(content.roll(1, dims=1).clone(), state) - position
+    # A sum of both: content has the same part wherever it stands.
+    additive = torch.allclose(elsewhere, part.roll(1, dims=1), atol=AFFINE * float(part.abs().max()), rtol=0)
+    if not additive:
+        return whole, None, False
+    return part, position if bool(position.abs().max() > 0) else None, True

@@ -1,0 +1,77 @@
+"""Every measure on one model, beside the same model untrained."""
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pebench.analysis.ablation import ablation
+from pebench.analysis.attention import attention
+from pebench.analysis.capture import Capture, capture
+from pebench.analysis.collisions import collisions
+from pebench.analysis.energies import energies
+from pebench.analysis.position_mean import position_mean
+from pebench.analysis.probes import probes
+from pebench.analysis.shift import shift
+from pebench.analysis.subspaces import subspaces
+from pebench.analysis.terms import terms
+from pebench.data.base import TensorDataModule
+from pebench.layers import initialise
+from pebench.models.base import SequenceModule
+
+TRAINED_ALONE = ("ablation", "position_mean")
+"""Measures of the loss, which say nothing of an untrained model, whose output layer is zero."""
+
+Measure = Callable[[Capture], dict[str, Any] | None]
+"""A function of a capture that returns figures by name; None where the measure does not apply to the encoding."""
+
+MEASURES: dict[str, Measure] = {
+    "energies": energies,
+    "subspaces": subspaces,
+    "shift": shift,
+    "collisions": collisions,
+    "terms": terms,
+    "ablation": ablation,
+    "attention": attention,
+    "probes": probes,
+    "position_mean": position_mean,
+}
+"""Measures by name, in the order in which results show them."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The figures of a model, and of the same model before training.
+
+    Args:
+        trained: Figures by measure; None for a measure that does not apply to the encoding.
+        untrained: The same of the model with its initial parameters, the control.
+    """
+
+    trained: dict[str, Any]
+    untrained: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return both as a record holds them."""
+        return {"trained": self.trained, "untrained": self.untrained}
+
+
+def analyze(model: SequenceModule, data: TensorDataModule) -> Analysis:
+    """Measure where a model keeps content and position, and how its attention uses the two.
+
+    Args:
+        model: A trained model: one of a run, or one of your own with any encoding. It is not changed.
+        data: Data of its task.
+    """
+    data.model_arguments()  # prepares them if need be
+    trained = copy.deepcopy(model).float()
+    untrained = copy.deepcopy(trained)
+    initialise(untrained, model.seed)
+    of_untrained = {name: take for name, take in MEASURES.items() if name not in TRAINED_ALONE}
+    return Analysis(measure(trained, data, MEASURES), measure(untrained, data, of_untrained))
+
+
+def measure(model: SequenceModule, data: TensorDataModule, measures: Mapping[str, Measure]) -> dict[str, Any]:
+    """Return the figures of some measures, by their names, on one model, which is put into evaluation mode."""
+    seen = capture(model, data)
+    return {name: take(seen) for name, take in measures.items()}

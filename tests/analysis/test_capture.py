@@ -1,0 +1,74 @@
+"""A capture holds what a model computes, and splits what enters into content and position."""
+
+import pytest
+import torch
+from lightning import seed_everything
+
+from pebench.analysis.capture import capture
+from pebench.data import datamodule
+from pebench.models import ViT
+from tests.analysis.models import LENGTH, WIDTH, batch, captured, model
+
+
+def test_the_layers_are_those_of_a_forward_pass() -> None:
+    seen = captured("learned")
+    tokens, _ = batch()
+    trunk = seen.module.trunk
+    with torch.no_grad():
+        x = trunk.encoding.embed(seen.module.input(tokens), trunk.encoding.state(torch.arange(LENGTH)[:, None]))
+        assert torch.equal(seen.layers[0].x, x)
+        for layer in seen.layers:
+            assert torch.equal(layer.x, x)
+            x = layer.block(x, trunk.encoding, layer.state, layer.masks)
+        assert torch.equal(seen.output, x)
+        assert torch.allclose(seen.module.head(trunk.norm(seen.output)), seen.module(tokens), atol=1e-5)
+    assert len(list(seen.vectors())) == 3
+    assert torch.equal(seen.tokens, tokens)
+
+
+@pytest.mark.parametrize("encoding", ["add", "learned", "concat", "random", "concat-proj", "add-proj"])
+def test_content_and_position_add_up_to_what_enters(encoding: str) -> None:
+    seen = captured(encoding)
+    assert seen.additive
+    assert seen.position is not None
+    torch.testing.assert_close(seen.content + seen.position, seen.layers[0].x)
+    first, second = (seen.tokens == 3).nonzero()[:2]  # the same token at two positions
+    torch.testing.assert_close(seen.content[tuple(first)], seen.content[tuple(second)])
+
+
+@pytest.mark.parametrize("encoding", ["none", "rope", "alibi", "concat-qk"])
+def test_an_encoding_that_leaves_the_input_alone_has_no_position_there(encoding: str) -> None:
+    seen = captured(encoding)
+    assert (seen.position, seen.additive) == (None, True)
+    assert torch.equal(seen.content, seen.layers[0].x)
+
+
+def test_a_product_is_no_sum() -> None:
+    seen = captured("multiply")
+    assert (seen.position, seen.additive) == (None, False)
+
+
+def test_concatenated_content_and_position_have_channels_of_their_own() -> None:
+    seen = captured("concat")
+    quarter = WIDTH // 4
+    assert seen.position is not None
+    assert not seen.content[..., -quarter:].any()
+    assert not seen.position[:, :-quarter].any()
+
+
+def test_examples_are_the_same_for_every_model() -> None:
+    data = datamodule("vit-digits")
+    data.model_arguments()
+    seed_everything(1, verbose=False)
+    first = capture(ViT("add", **data.model_arguments(), d_model=16, num_layers=1, num_heads=2), data, tokens=160)
+    second = capture(ViT("rope", **data.model_arguments(), d_model=16, num_layers=1, num_heads=2), data, tokens=160)
+    assert len(first.valid) == 10
+    assert torch.equal(first.batch[0], second.batch[0])
+    assert first.tokens is None
+    assert not torch.equal(first.batch[0][first.fit], first.batch[0][first.held_out])
+
+
+def test_the_model_is_left_without_hooks() -> None:
+    made = captured("add").module
+    assert not any(module._forward_pre_hooks for module in made.modules())
+    assert model("add").training is False

@@ -1,0 +1,118 @@
+"""Measures at the input, on sets of vectors whose answer is known."""
+
+import math
+
+import pytest
+import torch
+
+from pebench.analysis.collisions import collisions, measure_collisions
+from pebench.analysis.energies import energies, participation_ratio, principal_directions, stable_rank
+from pebench.analysis.shift import fit_shift, shift
+from pebench.analysis.subspaces import alignment, subspaces
+from tests.analysis.models import captured, made_of
+
+GENERATOR = torch.Generator()
+
+
+def normal(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=GENERATOR.manual_seed(seed))
+
+
+def in_channels(rows: torch.Tensor, first: int, width: int) -> torch.Tensor:
+    return torch.nn.functional.pad(rows, (first, width - first - rows.shape[-1]))
+
+
+def test_disjoint_channels_do_not_overlap() -> None:
+    seen = made_of(in_channels(normal(8, 32, 6), 0, 8), in_channels(normal(32, 2, seed=1), 6, 8))
+    found, angle = energies(seen), subspaces(seen)
+    assert found["overlap"] == pytest.approx(0.0, abs=1e-12)
+    assert found["inside"] == pytest.approx(0.0, abs=1e-12)
+    assert angle["alignment"] == pytest.approx(0.0, abs=1e-12)
+    assert angle["angles"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_equal_channels_overlap_wholly() -> None:
+    position = normal(32, 8)
+    found = energies(made_of(position.repeat(4, 1)[None], position.repeat(4, 1)))
+    assert found["overlap"] == pytest.approx(1.0)
+
+
+def test_rotated_subspaces_are_found_where_channels_are_shared() -> None:
+    rotation = torch.linalg.qr(normal(8, 8, seed=2)).Q
+    content = in_channels(normal(8, 32, 6), 0, 8) @ rotation
+    position = in_channels(normal(32, 2, seed=1), 6, 8) @ rotation
+    found = energies(made_of(content, position))
+    assert found["overlap"] > 0.5  # every channel has both
+    assert found["inside"] == pytest.approx(0.0, abs=1e-10)  # and yet they are apart
+
+
+def test_random_directions_are_aligned_as_chance_has_it() -> None:
+    assert alignment(normal(4000, 16), normal(4000, 16, seed=1)) == pytest.approx(1.0, abs=0.05)
+    assert alignment(torch.eye(2)[:1], torch.eye(2)[:1]) == pytest.approx(2.0)
+
+
+def test_ranks_of_known_spectra() -> None:
+    assert stable_rank(torch.diag(torch.tensor([2.0, 1.0, 1.0]))) == pytest.approx(1.5)
+    assert participation_ratio(torch.eye(5)) == pytest.approx(5.0)
+    assert participation_ratio(torch.diag(torch.tensor([1.0, 0.0]))) == pytest.approx(1.0)
+    rows = torch.diag(torch.tensor([3.0, 1.0, 0.1]))
+    assert principal_directions(rows, share=0.85).shape == (3, 1)
+    assert principal_directions(rows, share=0.95).shape == (3, 2)
+
+
+def test_the_constant_part_of_a_sinusoid() -> None:
+    found = energies(captured("add"))
+    position = captured("add").position.double()
+    expected = position.mean(0).square().sum() / position.square().sum(1).mean()
+    assert found["constant"] == pytest.approx(float(expected))
+    assert 0.3 < found["constant"] < 0.9
+
+
+def test_a_linear_motion_is_shifted_by_a_linear_map() -> None:
+    angle = 0.3
+    turn = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]).double()
+    rows = [torch.tensor([1.0, 0.5]).double()]
+    for _ in range(63):
+        rows.append(turn @ rows[-1])
+    held_out, in_sample = fit_shift(torch.stack(rows), 4)
+    assert (held_out, in_sample) == (pytest.approx(1.0), pytest.approx(1.0))
+
+
+def test_random_vectors_are_fitted_in_sample_alone() -> None:
+    held_out, in_sample = fit_shift(normal(64, 64).double(), 1)
+    assert in_sample == pytest.approx(1.0)
+    assert held_out < 0.0
+
+
+def test_shifts_of_a_model() -> None:
+    found = shift(captured("add"))
+    assert found["held_out"][0] > 0.99
+    assert found["held_out"][3:] == [None] * 3  # ten positions have no eight pairs that far apart
+    assert shift(captured("rope")) is None
+
+
+def test_a_sum_built_to_collide_has_no_margin() -> None:
+    position = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    first = torch.tensor([[0.0, 2.0, 0.0]])
+    content = torch.cat((first, first + position[1], torch.tensor([[0.0, 0.0, 9.0]])))
+    found = measure_collisions(content, position, queries=200)
+    assert found["smallest"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_small_positions_leave_words_apart() -> None:
+    content = 10 * torch.eye(4)
+    found = measure_collisions(content, 0.1 * normal(6, 4), queries=100)
+    assert found["same_content"] == 1.0
+    assert found["margin"] == pytest.approx(math.sqrt(2), abs=0.05)
+    assert found["margin_alone"] == pytest.approx(math.sqrt(2))
+
+
+def test_large_positions_bring_other_words_nearest() -> None:
+    found = measure_collisions(0.1 * torch.eye(4), 10 * normal(6, 4), queries=100)
+    assert found["same_content"] == 0.0
+
+
+def test_collisions_of_a_model_are_of_different_tokens() -> None:
+    found = collisions(captured("concat"))
+    assert found["margin"] == pytest.approx(found["margin_alone"])  # position's channels are equal at one position
+    assert collisions(captured("rope")) is None

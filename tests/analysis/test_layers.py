@@ -1,0 +1,153 @@
+"""Measures of the layers, on models and vectors whose answer is known."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from pebench.analysis.ablation import ablation
+from pebench.analysis.attention import attention
+from pebench.analysis.capture import capture_batch
+from pebench.analysis.logits import PRODUCTS, layer_logits
+from pebench.analysis.position_mean import position_mean
+from pebench.analysis.probes import classify, frequent, probes, regress
+from pebench.analysis.terms import terms
+from tests.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, made_of, model
+
+
+def tokens(examples: int = 60) -> torch.Tensor:
+    return torch.randint(VOCABULARY, (examples, LENGTH), generator=torch.Generator().manual_seed(3))
+
+
+def test_vectors_that_copy_the_token_hold_the_token_and_no_position() -> None:
+    words = tokens()
+    content = functional.one_hot(words, WIDTH).float()
+    found = probes(made_of(content, None, words))
+    assert found["token"] == [1.0]
+    assert found["position"][0] < 0.25  # chance is a tenth
+    assert found["position_r2"][0] < 0.1
+    assert found["content_r2"][0] > 0.99
+    assert found["position_chance"] == pytest.approx(1 / LENGTH)
+
+
+def test_vectors_that_copy_the_position_hold_the_position_and_no_token() -> None:
+    words = tokens()
+    position = functional.one_hot(torch.arange(LENGTH), WIDTH).float()
+    found = probes(made_of(torch.zeros(60, LENGTH, WIDTH), position, words))
+    assert found["position"] == [1.0]
+    assert found["position_r2"][0] > 0.99
+    assert found["token"][0] < 0.25
+
+
+def test_both_are_read_from_a_sum() -> None:
+    words = tokens()
+    content = functional.one_hot(words, 32).float()
+    position = torch.randn(LENGTH, 32, generator=torch.Generator().manual_seed(0))
+    found = probes(made_of(content, position, words))
+    assert (found["token"], found["position"]) == ([1.0], [1.0])
+
+
+def test_shuffled_labels_are_at_chance() -> None:
+    words = tokens(200)
+    seen = made_of(functional.one_hot(words, WIDTH).float(), None, words)
+    shuffled = words.flatten()[torch.randperm(words.numel(), generator=torch.Generator().manual_seed(0))]
+    found = classify(seen.output.double(), shuffled.view_as(words), seen.valid, seen)
+    assert found == pytest.approx(1 / VOCABULARY, abs=0.06)
+
+
+def test_regression_is_measured_on_examples_that_it_did_not_see() -> None:
+    seen = made_of(torch.randn(8, LENGTH, 64, generator=torch.Generator().manual_seed(0)), None)
+    noise = torch.randn(8, LENGTH, 1, generator=torch.Generator().manual_seed(1)).double()
+    assert regress(seen.output.double(), noise, seen) < 0.0
+
+
+def test_rare_tokens_and_padding_have_no_rank() -> None:
+    words = torch.tensor([[5, 5, 5, 2], [2, 5, 7, 7]])
+    valid = torch.tensor([[True] * 4, [True, True, True, False]])
+    assert frequent(words, valid).tolist() == [[0, 0, 0, 1], [1, 0, 2, -1]]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["add", "concat", "rope", "concat-qk", "add-qk", "alibi", "t5-bias", "none", "multiply"]
+)
+def test_the_terms_add_up_to_the_logits_of_the_model(encoding: str) -> None:
+    seen = captured(encoding)
+    for layer in seen.layers:
+        logits = next(layer_logits(seen, layer))
+        torch.testing.assert_close(sum(logits.terms.values()), logits.total, atol=1e-5, rtol=1e-5)
+        x = layer.x[seen.held_out][: len(logits.total)]
+        heads = layer.block.attention.qkv(layer.block.attention_norm(x))
+        v = heads.unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)[2]
+        weights = logits.total.masked_fill(~logits.allowed, -torch.inf).softmax(-1)
+        mixed = layer.block.attention.out((weights @ v).transpose(1, 2).flatten(2))
+        whole = layer.block.attention(layer.block.attention_norm(layer.x), seen.encoding, layer.state, layer.masks)[
+            seen.held_out
+        ][: len(mixed)]
+        torch.testing.assert_close(mixed, whole, atol=1e-5, rtol=1e-4)
+
+
+def test_shares_of_the_first_layer_are_those_of_the_encoding() -> None:
+    rope, crossed, biased = (terms(captured(name)) for name in ("rope", "concat-qk", "alibi"))
+    for head in range(2):
+        assert rope["content-content"][0][head] == pytest.approx(1.0, abs=1e-5)
+        assert crossed["content-position"][0][head] == pytest.approx(0.0, abs=1e-6)
+        assert crossed["position-content"][0][head] == pytest.approx(0.0, abs=1e-6)
+        assert crossed["position-position"][0][head] > 0.05
+        assert biased["bias"][0][head] != 0.0
+    for found in (rope, crossed, biased, terms(captured("add"))):
+        for layer in range(2):
+            for head in range(2):
+                assert sum(values[layer][head] for values in found.values()) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_head_that_looks_everywhere_alike() -> None:
+    made = model("none")
+    for block in made.trunk.blocks:
+        torch.nn.init.zeros_(block.attention.qkv.weight)
+    found = attention(capture_batch(made, batch()))
+    for layer in range(2):
+        assert found["distance"][layer] == pytest.approx(found["uniform"][layer])
+        # the first query of an example has one key alone, and no entropy
+        assert found["entropy"][layer] == pytest.approx([1 - 1 / LENGTH] * 2)
+    assert found["uniform"][0][0] == pytest.approx((LENGTH - 1) / 4)
+    assert terms(capture_batch(made, batch()))["content-content"] == [[None, None], [None, None]]
+
+
+def test_a_steep_bias_looks_near() -> None:
+    found = attention(captured("alibi"))
+    assert found["distance"][0][0] < found["uniform"][0][0]
+
+
+def test_subtracting_position_is_the_model_without_it() -> None:
+    made = model("add", num_layers=1)
+    seen = capture_batch(made, batch())
+    found = position_mean(seen)
+    plain = model("none", num_layers=1)
+    plain.load_state_dict(made.state_dict())
+    half = tuple(part[seen.held_out] for part in seen.batch)
+    with torch.no_grad():
+        rise = float(plain.loss(half)) - float(made.loss(half))
+    assert found["position"][0] == pytest.approx(rise, abs=1e-5)
+    assert found["permuted"][0] != pytest.approx(rise, abs=1e-3)
+    assert position_mean(captured("none", num_layers=1))["position"][0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_ablating_every_logit_makes_attention_uniform() -> None:
+    made = model("none", num_layers=1)
+    seen = capture_batch(made, batch())
+    found = ablation(seen)
+    half = tuple(part[seen.held_out] for part in seen.batch)
+    with torch.no_grad():
+        before = float(made.loss(half))
+        made.trunk.blocks[0].attention.qkv.weight[: 2 * WIDTH].zero_()
+        rise = float(made.loss(half)) - before
+    assert found["loss"] == pytest.approx(before, abs=1e-6)
+    assert found["content-content"] == pytest.approx(rise, abs=1e-5)
+    assert found["content-content, permuted"] != pytest.approx(rise, abs=1e-3)
+    for name in PRODUCTS[1:]:
+        assert found[name] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_ablating_a_term_of_position_changes_the_loss() -> None:
+    found = ablation(captured("concat-qk", num_layers=1))
+    assert abs(found["position-position"]) > 1e-3
+    assert found["content-position"] == pytest.approx(0.0, abs=1e-6)
