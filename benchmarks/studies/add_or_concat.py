@@ -3,7 +3,7 @@
 Two rows are a pair here if position is concatenated in one and added in the other, and nothing else is meant to differ:
 the same table of positions, at the same place, through as many matrices. From the published records, without training,
 in seconds, run
-    python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md
+    python -m benchmarks.studies.add_or_concat --output results/studies/add_or_concat.md
 """
 
 import argparse
@@ -149,7 +149,7 @@ class Found:
     def line(self) -> list[str]:
         """Return its line of a table."""
         rows = f"`{self.pair.concatenated}`", f"`{self.pair.added}`"
-        page = f"[{self.pair.page}]({self.pair.page}.md)"
+        page = f"[{self.pair.page}](../{self.pair.page}/page.md)"
         interval = plus_minus(self.difference, 1, self.task.digits, "+")
         return [self.pair.place, self.pair.where, *rows, page, f"{self.difference.n}", interval]
 
@@ -218,9 +218,9 @@ runs of addition, those of a task its test split, and many were thought of when 
 Unless it says otherwise position has a quarter of the channels, each as loud as one of the content's, so that it is
 quieter altogether than where it is added; fewer channels make it quieter still. A matrix is one for the input, or two
 for queries and keys in every layer. Texts and images of other sizes than those trained on are not here
-([ANSWERS](ANSWERS.md#longer-texts-and-larger-images)), nor what has no partner: `concat-wide`, whose stream is wider,
-and learned tables in queries and keys. From the published records, without training:
-`python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md`.
+([ANSWERS](../ANSWERS.md#longer-texts-and-larger-images)), nor what has no partner: `concat-wide`, whose stream is
+wider, and learned tables in queries and keys. From the published records, without training:
+`python -m benchmarks.studies.add_or_concat --output results/studies/add_or_concat.md`.
 """
 
 
