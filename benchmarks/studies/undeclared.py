@@ -275,12 +275,12 @@ HEAD = ("task", "tested", "row", "minus", "seeds", "difference", "95 % interval"
 def page() -> str:
     """Return the page."""
     return (
-        "# Comparisons that were not declared\n\n"
-        "Comparisons beyond those of the pages: rows of different pages, other lengths and sizes, more seeds, "
-        "changes.\n[README](../README.md), [ANSWERS](../ANSWERS.md) and notes name some of them. Every one was thought "
-        "of when its runs\nwere known. None is corrected for their number, and pages share runs: they are remarks, no "
-        "findings. Differences at\nequal seeds, in bits per byte (less is better) or points of accuracy (more is "
-        "better). From the published records,\nwithout training: "
+        "# Exploratory comparisons\n\n"
+        "Comparisons that no suite declares: rows of different pages, other lengths and sizes, more seeds, changes. "
+        "The\n[answers](../../docs/answers/index.md), [README](../README.md) and notes name some of them. Each was "
+        "thought of when its\nruns were known. None is corrected for their number, and pages share runs: they are "
+        "remarks, no findings. Differences\nare at equal seeds, in bits per byte (less is better) or points of "
+        "accuracy (more is better). From the published\nrecords, without training: "
         f"{command('undeclared', ['--output', 'results/studies/undeclared.md'])}.\n\n"
         f"{tabulate([line(*both) for both in measured()], HEAD, tablefmt='pipe', disable_numparse=True)}\n"
     )
