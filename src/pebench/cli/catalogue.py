@@ -116,6 +116,7 @@ def group_of(card: EncodingCard) -> str:
         return "Nothing"
     if card.declared["wraps"]:
         return "Other encodings"
+    # Before the hooks: what depends on content says so, whichever hook it uses for that.
     if card.declared["contextual"]:
         return "Content"
     if "query_key" in card.hooks:

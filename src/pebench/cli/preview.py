@@ -45,6 +45,7 @@ def print_preview(preview: Preview, console: Console) -> None:
     kinds = [(kind, preview.costs[kind.kind_key]) for kind in plan.kinds]
     lines.append(f"\n{cost_table(kinds, suite.vary)}\n")
     if suite.name == UNDECLARED and not suite.select:
+        # One rate for all rows may favour some of them, so a comparison that no suite declares names it.
         rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
         lines.append(f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
     lines.append(expectation(preview))
@@ -53,6 +54,7 @@ def print_preview(preview: Preview, console: Console) -> None:
 
 def _print(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
+        # Plain: rich would take brackets in names for markup, and break the lines of a table.
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -115,6 +117,7 @@ def _disk(preview: Preview, left: int) -> str:
     measured = preview.forecast.bytes_per_run
     size = measured or USUAL_BYTES
     parameters = max(cost.parameters for cost in preview.costs.values())
+    # Of the runs going on at once: a finished run keeps no checkpoint.
     checkpoints = preview.jobs * CHECKPOINT_BYTES * parameters
     source = "measured" if measured else "usual"
     return (
