@@ -26,6 +26,7 @@ from pebench.tasks.registry import is_task
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
 
+# A mark of ours in the file, taken out of what is printed.
 IMAGES = "  keywords = {images},\n"
 """The line of an entry that took an encoding to images."""
 
@@ -108,6 +109,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
         ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}
         return {OWN}.union(ours, *map(keys_of, tasks))
     plain = name.partition("(")[0]
+    # Here, as the error below is about an encoding alone, and a task or suite may have been meant.
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name), images)
@@ -136,6 +138,7 @@ def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str
 def _own_keys(name: str, images: bool) -> set[str]:
     """Return the keys that an encoding names itself; without images none on images, if it names others."""
     named = set(encoding_card(name).declared["cite"])
+    # If all its works are on images, they are what it has.
     return named if images else named - _on_images() or named
 
 

@@ -23,6 +23,7 @@ def describe(place: Path) -> str:
     Raises:
         UserError: If there is no run, or more than one.
     """
+    # Without a record of its own the folder may be that of a run in progress, or hold a collection.
     if place.is_dir() and not any((place / name).exists() for name in (FILE_NAME, FAILURE)):
         holder = holder_of(place)
         if holder:
@@ -123,7 +124,7 @@ def _values(records: Iterable[Record]) -> dict[str, set[str]]:
         facts = _facts(record) | _flat({"environment": record.environment, "status": record.status})
         facts |= {"data": record.dataset.get("fingerprint", "unknown")[:12]}  # beside data.max_len and the like
         for name, value in facts.items():
-            found.setdefault(name, set()).add(json.dumps(value))
+            found.setdefault(name, set()).add(json.dumps(value))  # as text: lists and mappings cannot be in a set
     return found
 
 
@@ -131,6 +132,7 @@ def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     """Return a text table with the means of both by task and encoding, and their difference at equal seeds."""
     from tabulate import tabulate
 
+    # Settings that tell rows of one collection apart, of either: else its runs would overwrite each other by seed.
     distinguishing = sorted(_distinguishing(a) | _distinguishing(b))
     ours, theirs = _by_encoding(a, distinguishing), _by_encoding(b, distinguishing)
     rows = []
@@ -169,6 +171,7 @@ def _by_encoding(records: Iterable[Record], settings: Sequence[str]) -> dict[tup
     for record in records:
         config = record.config
         task = find_task(config.task)
+        # Selecting runs are never tested, so they compare by what selected.
         metric = f"test/{task.metric}" if config.stage == "test" else task.monitored(config.train.monitor)[0]
         facts = _facts(record)
         name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in settings if name in facts)])

@@ -103,6 +103,7 @@ def paired_difference(values: Mapping[int, float], reference: Mapping[int, float
         >>> paired_difference({0: 1.0}, {1: 1.0}) is None
         True
     """
+    # At equal seeds two runs share data order, initial values and augmentation, and their difference is free of those.
     common = sorted(values.keys() & reference.keys())
     if not common:
         return None
@@ -122,6 +123,8 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if len(differences) < 2:
         return None
     mean, error = fmean(differences), _standard_error(differences)
+    # Relative to large means, absolute for small ones: metrics are in single precision, so equal ones differ in the
+    # last digits.
     if error <= ROUNDING * max(1.0, abs(mean)):
         return 0.0 if abs(mean) > ROUNDING and len(differences) >= MIN_PAIRS else 1.0
     return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
@@ -183,6 +186,7 @@ def equivalence(difference: Difference, margin: float) -> float | None:
     error = difference.standard_error
     if difference.n < MIN_PAIRS or error is None:
         return None
+    # Of the two one-sided tests the one against the nearer margin has the larger p-value.
     distance = abs(difference.mean) - margin
     if error <= ROUNDING * max(1.0, abs(difference.mean)):
         return 0.0 if distance < 0 else 1.0

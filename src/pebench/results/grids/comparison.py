@@ -47,6 +47,7 @@ def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     grid = {"Encoding": words(labels)}
     for table in tables:
         task, equivalent = table.task, page.equivalences(table)
+        # The most that any row has: cells of fewer seeds say so, as they stand next to each other.
         most = max((row.difference.n for row in table.rows if row.difference), default=0)
         cells = {}
         for row in table.rows:

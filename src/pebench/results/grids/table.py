@@ -48,6 +48,7 @@ def results(table: Table, page: Page) -> Grid:
         "Verdict": _words(_row_verdict(row, table, equivalent.get(row.label)) for row in rows),
         "p": numbers(p_cell(row.p_adjusted) for row in rows),
     }
+    # Of language models alone. It repeats bits per byte in the unit that papers report, and has no test of its own.
     if any("test/perplexity" in record.metrics for record in table.records):
         grid["perplexity ↓"] = numbers(decimal_cell(row.perplexity, 2) for row in rows)
     for name in rows[0].own:

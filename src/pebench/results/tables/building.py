@@ -63,6 +63,7 @@ def _sorted_into_groups(records: Iterable[Record]) -> dict[Group, _Records]:
     """
     groups: dict[Group, _Records] = {}
     kinds: dict[tuple[str, str], tuple[Group, str]] = {}  # group and label, which are the same for all seeds
+    # Sorted, so that a page does not depend on the order in which files were found.
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
         kind = record.protocol, config.kind_key
@@ -82,8 +83,10 @@ def _sorted_into_groups(records: Iterable[Record]) -> dict[Group, _Records]:
 def _group(record: Record) -> Group:
     """Return the protocol, task, tier, regime and settings of a record, so that they sort."""
     config = record.config
+    # A user's task may have tiers of its own; they come last.
     tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
     shared = shared_settings(config, row_settings(config))
+    # As keys that sort: None and numbers may be values of one setting.
     settings = tuple((name, sort_key(value)) for name, value in sorted(shared.items()))
     rules = REGIMES.index(config.regime), config.selected
     return record.protocol, config.task, tier, config.tier, rules, settings
@@ -136,6 +139,7 @@ def _failure(record: Record, task: Task) -> str | None:
     value = record.metrics.get(f"test/{task.metric}")
     if value is None:
         return f"no test/{task.metric} recorded"
+    # An infinite value would take the row's mean along; it is shown as a failure, with its seed.
     return None if math.isfinite(value) else f"test/{task.metric} is {value}"
 
 
