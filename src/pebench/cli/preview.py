@@ -105,6 +105,7 @@ def _time(preview: Preview, left: int) -> str:
         measured = preview.plan.suite.cost
         hint = f"; the whole suite was measured at {measured}" if measured else ""
         return f"Time: unknown, nothing like these runs has been done here{hint}"
+    # Runs without a precedent, and those of values that are not chosen yet, are taken for the mean of the others.
     total = duration_text(ahead.seconds / known * left / preview.jobs)
     text = f"Time: about {total} with {preview.jobs} at a time, going by {ahead.sampled} earlier runs"
     if ahead.unknown:
@@ -116,6 +117,7 @@ def _disk(preview: Preview, left: int) -> str:
     """Return the disk space that `left` runs will take, in words."""
     measured = preview.forecast.bytes_per_run
     size = measured or USUAL_BYTES
+    # The largest, as it is not known which runs go on together.
     parameters = max(cost.parameters for cost in preview.costs.values())
     # Of the runs going on at once: a finished run keeps no checkpoint.
     checkpoints = preview.jobs * CHECKPOINT_BYTES * parameters

@@ -64,6 +64,7 @@ def requested_plan(options: argparse.Namespace) -> Plan:
         UserError: For everything that does not exist or cannot work, in one message.
     """
     if options.config:
+        # No suite's choices apply here: the files say everything, also for runs that selected.
         configs = [read_config(path) for path in options.config]
         return FixedPlan.of(configs, options.reference or REFERENCE_ENCODING)
     suite = requested_suite(options)

@@ -35,6 +35,7 @@ IMAGES = "  keywords = {images},\n"
 def bibliography() -> dict[str, str]:
     """Return every entry by key: those of ``references.bib``, and pebench's own."""
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
+    # An entry begins with an @ at the beginning of a line, which no field does.
     entries = re.split(r"\n(?=@)", text.strip())
     return {_key(entry): entry.strip() for entry in entries} | {OWN: _own()}
 
@@ -191,6 +192,7 @@ def title_and_link(key: str) -> tuple[str, str]:
     """Return the title of an entry and its address; empty where it has none."""
     fields = fields_of(bibliography()[key])
     link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
+    # Braces and escapes are for LaTeX, and not for a link's words.
     return re.sub(r"[{}]|\\\W", "", fields["title"]), link
 
 

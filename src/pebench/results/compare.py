@@ -61,7 +61,7 @@ def _run_text(record: Record, place: Path) -> str:
     lines = [head + took]
     for title, values in sections.items():
         known = {name: value for name, value in values.items() if value is not None}
-        width = max(map(len, known), default=0)
+        width = max(map(len, known), default=0)  # a section may have nothing that is known
         lines += [f"\n{title}"] * bool(known) + [f"  {name:{width}}  {_text(value)}" for name, value in known.items()]
     if record.curve:
         lines += ["\ncurve", *(f"  {line}" for line in _curve(record.curve))]
@@ -138,6 +138,7 @@ def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     rows = []
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
+        # At equal seeds, also where one collection has more: the means of each are over all that it has.
         difference = paired_difference(other, mine)
         means = (plus_minus(estimate(seeds.values()), 1, 4) if seeds else NOTHING for seeds in (mine, other))
         change = plus_minus(difference, 1, 4, "+") if difference else "no seed in common"

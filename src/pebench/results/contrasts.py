@@ -81,6 +81,7 @@ class Change:
             return found
         if before.mean * after.mean < 0:
             return Verdict(Outcome.TURNED, found.n)
+        # By size: which of the two rows is ahead is the same at both ends.
         return Verdict(Outcome.NARROWER if abs(after.mean) < abs(before.mean) else Outcome.WIDER, found.n)
 
 
@@ -159,6 +160,7 @@ def compare_contrasts(
     differences = [difference for _, difference in found]
     # Contrasts whose runs are still to come count too, so that no verdict changes only because others arrive.
     declared = len(possible_pairs(pairs, labels))
+    # A family of their own: comparisons with the reference are corrected among themselves.
     adjusted = holm([difference.p_value for difference in differences], declared)
     small = [None] * len(found) if margin is None else equivalences(differences, margin, declared)
     return [

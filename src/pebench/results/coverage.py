@@ -70,7 +70,7 @@ class Coverage:
         tables, rows = [], []
         for table in self.tables:
             labels = {kind.label for kind in self.asked(table)}
-            if not labels:
+            if not labels:  # none of the suite's rows has this table's settings
                 tables.append(f"{table.task.name} (other settings)")
                 continue
             rows += [f"{table.task.name} {row.label}" for row in table.rows if row.label not in labels]
@@ -118,6 +118,7 @@ class Coverage:
         known = set()
         for config in (record.config for record in records):
             tried = _settings_text(config, suite.select)
+            # Without its reason, so that a run that failed counts as known: `_failed` lists it.
             known.add(self._absence(config, config.label, config.seed, tried=tried))
         for kind in kinds:
             for candidate, seed in itertools.product(suite.candidates(kind), suite.selecting_seeds(kind.task)):

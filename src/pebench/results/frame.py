@@ -159,6 +159,7 @@ class Results:
         for table in self.page.tables if self.records else ():
             found = results(table, self.page)
             costly = costs(table)
+            # The numbers of parameters: throughput and memory on whatever machine has the notebook say little.
             shown = {**found, **{name: costly[name] for name in list(costly)[:2]}}
             parts.append(_html_table(title(table), {name: column.texts for name, column in shown.items()}))
         return "\n".join(parts)

@@ -64,6 +64,8 @@ def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
             failed.append((f"Failed: {label} seed {absence.seed}: ", Code(reason)))
     missing = [(f"Missing: {label} {seeds_text(seeds)}",) for label, seeds in tested.items()]
     for label, seeds in selecting.items():
+        # A seed stands for several runs, one for each value that is tried; they are counted, and their seeds named
+        # once.
         count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
         missing.append((f"Missing: {label}, {count}, {seeds_text(set(seeds))}",))
     return [*failed, *missing]

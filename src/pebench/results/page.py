@@ -66,6 +66,7 @@ class Page:
         # Afterwards, as which rows a table lacks is known by the page alone.
         page = replace(page, tables=tuple(map(page._corrected_for_declared, page.tables)))
         labels = sorted({row.label for table in page.tables for row in table.rows})
+        # Only one that was asked for here: a suite's own reference may still have to run.
         if reference and reference not in labels:
             raise unknown_name("reference", reference, labels)
         if suite and not any(page.of_suite(table) for table in page.tables):

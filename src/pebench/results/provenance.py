@@ -116,7 +116,7 @@ def changed_plugins(records: Iterable[Record]) -> list[str]:
     ):
         for name, sources in _sources(plugins).items():
             now = source_now(name)  # nothing where the plug-in is not installed: no change can be seen
-            if now and set(sources) - {now, "unknown"}:
+            if now and set(sources) - {now, "unknown"}:  # a record may not know its source
                 texts.append(
                     f"{kind} {name!r} has changed since runs here were done with it: its source was "
                     f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; "

@@ -28,7 +28,7 @@ def raw_rows(page: Page, table: Table) -> list[dict[str, Any]]:
     equivalent = page.equivalences(table)
     missing: dict[str, list[int]] = {}
     for absence in page.absences(table):
-        if absence.reason is None and not absence.values:
+        if absence.reason is None and not absence.values:  # tested runs; failed ones have a column of their own
             missing.setdefault(absence.label, []).append(absence.seed)
     rows = []
     for row in table.rows:

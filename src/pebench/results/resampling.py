@@ -31,7 +31,7 @@ def normalised(values: "Array") -> "Array":
 
     known = values[np.isfinite(values)]
     if not known.size or known.min() == known.max():
-        return values * 0 + 1
+        return values * 0 + 1  # not ones: what is NaN stays NaN
     return (values - known.min()) / (known.max() - known.min())
 
 

@@ -82,7 +82,7 @@ def _absent_cell(row: Row | None, asked: bool) -> Cell:
     if row is None:
         return Cell("missing" if asked else NOTHING)
     if row.values:
-        return Cell("no pair")
+        return Cell("no pair")  # it has values, at no seed that the reference has
     return Cell("failed" if row.failed else NOTHING)
 
 

@@ -77,6 +77,7 @@ class Table:
     def origins(self) -> list[Record]:
         """One record for each stage, protocol, data and environment that occurs, which very many runs share."""
         found: dict[tuple[str, str, bytes], Record] = {}
+        # Not the superseded ones: no result on the page is made of them.
         for record in itertools.chain(self.records, self.selecting):
             # As bytes, since mappings are no keys; orjson, as there may be a hundred thousand records.
             circumstances = orjson.dumps((record.dataset, record.environment), option=orjson.OPT_SORT_KEYS)
@@ -183,6 +184,7 @@ class Table:
             # batch shares.
             found = {row.label: row.largest(lambda r: r.matched_flops or r.flops_per_sample) for row in self.rows}
         costs = {label: value for label, value in found.items() if value}
+        # Where the reference has no finished run, the first row stands in: the rows must match each other anyway.
         target = costs.get(self.reference) or next(iter(costs.values()), 0)
         return [
             f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"

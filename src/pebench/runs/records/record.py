@@ -95,6 +95,7 @@ class Record:
         Args:
             config: The `to_dict` of its configuration, where it is known already.
         """
+        # `dataclasses.asdict` would copy each point of every curve.
         return vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
 
     @staticmethod

@@ -152,6 +152,7 @@ def check_margins(margin: Mapping[str, float], tasks: Sequence[str]) -> Iterator
 
 def check_comparisons(reference: str, contrasts: Iterable[Sequence[str]], labels: set[str]) -> Iterator[str]:
     """Yield a reference and contrasts that are not among the rows, by their labels."""
+    # The default one need not be a row: nobody has asked for it, and the page says that there are no differences.
     if reference not in labels | {REFERENCE_ENCODING}:
         yield f"{unknown_name('reference', reference, labels)} The reference must be among the rows."
     for pair in contrasts:
