@@ -144,7 +144,7 @@ def environment(how: Execution) -> Iterator[None]:
             "pebench was called while a run's process read this script again. Put the call below "
             "if __name__ == '__main__': or use executor='sequential'."
         )
-    # Variables instead of an argument: the libraries that download read them, and processes of runs inherit them.
+    # Variables instead of an argument: the libraries that download read them, and the processes of runs are given them.
     before = {name: os.environ.get(name) for name in OFFLINE}
     if how.offline:
         os.environ |= OFFLINE

@@ -239,7 +239,7 @@ def _prepared(
         UserError: If a run cannot work, before any of them starts.
     """
     execute = find_executor(how.executor)
-    # First of all checks, as it takes seconds and no torch: a missing data set should not cost a minute of imports.
+    # First of all checks, as it needs no torch: a missing data set is reported before anything heavy is imported.
     for config in {(config.task, config.data): config for config in stage.todo}.values():
         find_task(config.task).check_available(config.data, how.data_dir)
     with observer.loading(), paused_garbage_collection():  # this loads torch
