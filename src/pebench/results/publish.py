@@ -44,6 +44,7 @@ def publish(page: Page, records: list[Record], prefix: Path, source: Path | None
         raise UserError(
             f"--output expects how files' names begin, {prefix.with_suffix('')}, got one of them: {prefix}."
         )
+    # All made before the first is written: an error in one format leaves the old page whole.
     texts = {_with_ending(prefix, ending): text for ending, text in written(page, prefix.name).items()}
     prefix.parent.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
@@ -91,6 +92,7 @@ def published_text(page: Page, folder: Path) -> str:
 
 def _write_records(records: list[Record], collection: Path, source: Path | None) -> None:
     """Write the records to a file, unless they were read from it, or from the folder that it is the records of."""
+    # A page that is made again from its published records leaves them as they are, byte for byte.
     if source is not None and collection.exists():
         read = source / COLLECTION if source.is_dir() else source
         if read.exists() and read.samefile(collection):

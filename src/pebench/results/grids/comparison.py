@@ -47,6 +47,7 @@ def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     grid = {"Encoding": words(labels)}
     for table in tables:
         task, equivalent = table.task, page.equivalences(table)
+        # The most that any row has: cells of fewer seeds say so, as they stand next to each other.
         most = max((row.difference.n for row in table.rows if row.difference), default=0)
         cells = {}
         for row in table.rows:
@@ -81,7 +82,7 @@ def _absent_cell(row: Row | None, asked: bool) -> Cell:
     if row is None:
         return Cell("missing" if asked else NOTHING)
     if row.values:
-        return Cell("no pair")
+        return Cell("no pair")  # it has values, at no seed that the reference has
     return Cell("failed" if row.failed else NOTHING)
 
 

@@ -83,6 +83,8 @@ class _Reader:
 
     def __call__(self, text: bytes) -> Record:
         values = orjson.loads(text)
+        # Seed and key are taken out, so that all seeds of a configuration share one parsed object; the key follows from
+        # both.
         config = values.pop("config")
         seed = config.pop("seed", 0)
         kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
