@@ -44,15 +44,17 @@ pages:  ## Make all that is made from published records again, without training:
 	python -m benchmarks.studies.$$study --output results/studies/$$study.md >/dev/null || exit 1; done
 	$(MAKE) readme
 
-readme:  ## Put the overview of the headline results into README.md and results/README.md
+readme:  ## Put the overview of the headline results into README.md and results/README.md, and there the index of pages
 	pebench report results/core --suite core --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
-	rm overview.tmp
+	python -m benchmarks.index > pages.tmp
+	sed -i -e '/^<!-- pages/,/^<!-- \/pages/{//!d}' -e '/^<!-- pages/r pages.tmp' results/README.md
+	rm overview.tmp pages.tmp
 
-docs:  ## Put the tables of encodings into README.md and docs/encodings.md, and draw those that are shown
+docs:  ## Put the tables of encodings into docs/encodings.md, and draw those that are shown
 	pebench list encodings --format overview > overview.tmp
 	pebench list encodings --format markdown > markdown.tmp
-	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r overview.tmp' README.md
+	sed -i -e '/^<!-- groups/,/^<!-- \/groups/{//!d}' -e '/^<!-- groups/r overview.tmp' docs/encodings.md
 	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r markdown.tmp' docs/encodings.md
 	rm overview.tmp markdown.tmp
 	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done

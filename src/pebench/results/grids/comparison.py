@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pebench.formatting import natural
-from pebench.results.cells import NOTHING, Cell, Grid, count_cell, mean_cell, numbers, p_cell, words
+from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, mean_cell, numbers, p_cell, words
 from pebench.results.contrasts import Equivalence, Series
 from pebench.results.page import Page
 from pebench.results.tables import Row, Table
@@ -30,6 +30,27 @@ def side_by_side(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
                 cells[row.label] = mean_cell(row.estimate, task, note=runs_note(len(row.values), most, len(row.failed)))
         head = f"{column_title(table, along)}\n{headline(task)}, n={most}"
         grid[head] = numbers(_filled(cells, labels, table, page), task.higher_is_better)
+    return grid
+
+
+def front_page(tables: Sequence[Table], page: Page) -> Grid:
+    """Return the means of comparable tables with their verdicts, as short as a front page needs them.
+
+    Args:
+        tables: The tables to compare.
+        page: The page that they are on.
+    """
+    labels = _labels(tables, page)
+    grid = {"Encoding": words(f"`{label}`" for label in labels)}
+    for table in tables:
+        task, cells = table.task, {}
+        for row in table.rows:
+            if row.estimate:
+                differs = row.verdict and row.verdict.outcome in BETTER_OR_WORSE
+                note = f" {row.verdict.text}" if row.verdict and differs else ""
+                # One digit less than on a page: about as exact as the interval.
+                cells[row.label] = decimal_cell(task.scale * row.estimate.mean, task.digits - 1, note)
+        grid[f"{column_title(table, '')}\n{headline(task)}"] = numbers(_filled(cells, labels, table, page))
     return grid
 
 
