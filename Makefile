@@ -1,5 +1,6 @@
-.PHONY: help install format lint types imports test slow quickstart results readme docs throughput report engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs throughput report engine cluster oracle browser gpu check
 SUITE ?= core
+PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
 
 help:  ## Show this help
@@ -31,30 +32,41 @@ slow:  ## Run the tests of the slow group, which the default run leaves out
 quickstart:  ## Run the embedded suite
 	pebench run --suite quickstart
 
-results:  ## Make results/$(SUITE).* from runs/$(SUITE), or again from results/$(SUITE).jsonl
-	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE).jsonl) --suite $(SUITE) --output results/$(SUITE)
+results:  ## Make results/$(SUITE) from runs/$(SUITE), or again from its own records
+	pebench report $(or $(wildcard runs/$(SUITE)),results/$(SUITE)) --suite $(SUITE) --publish results/$(SUITE)
 
-readme:  ## Put the overview of the headline results into README.md and results/README.md
-	pebench report results/core.jsonl --suite core --format overview > overview.tmp
+exports:  ## Make the page of results/$(SUITE) in every format, in exports/, which git ignores
+	pebench report results/$(SUITE) --suite $(SUITE) --output exports/$(SUITE)
+
+pages:  ## Make all that is made from published records again, without training: pages, pictures, overview
+	for suite in $(PUBLISHED); do pebench report results/$$suite --suite $$suite --publish results/$$suite || exit 1; done
+	for study in undeclared add_or_concat; do \
+	python -m benchmarks.studies.$$study --output results/studies/$$study.md >/dev/null || exit 1; done
+	$(MAKE) readme
+
+readme:  ## Put the overview of the headline results into README.md and results/README.md, and there the index of pages
+	pebench report results/core --suite core --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
-	rm overview.tmp
+	python -m benchmarks.index > pages.tmp
+	sed -i -e '/^<!-- pages/,/^<!-- \/pages/{//!d}' -e '/^<!-- pages/r pages.tmp' results/README.md
+	rm overview.tmp pages.tmp
 
-docs:  ## Put the tables of encodings into README.md and docs/encodings.md, and draw those that are shown
+docs:  ## Put the tables of encodings into docs/encodings.md, and draw those that are shown
 	pebench list encodings --format overview > overview.tmp
 	pebench list encodings --format markdown > markdown.tmp
-	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r overview.tmp' README.md
+	sed -i -e '/^<!-- groups/,/^<!-- \/groups/{//!d}' -e '/^<!-- groups/r overview.tmp' docs/encodings.md
 	sed -i -e '/^<!-- encodings/,/^<!-- \/encodings/{//!d}' -e '/^<!-- encodings/r markdown.tmp' docs/encodings.md
 	rm overview.tmp markdown.tmp
 	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done
 
 throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
-	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/throughput.md
+	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/studies/throughput.md
 
 report:  ## Measure reports of very many runs
-	python benchmarks/studies/report.py --output results/report.md
+	python benchmarks/studies/report.py --output results/studies/report.md
 
 engine:  ## Measure plans, start-up, overhead and packing, and preparing IMDB from PEBENCH_DATA_DIR
-	python benchmarks/studies/engine.py $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR)) --output results/engine.md
+	python benchmarks/studies/engine.py $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR)) --output results/studies/engine.md
 
 cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM of one node)
 	python -m pip install -e '.[ray,slurm]'

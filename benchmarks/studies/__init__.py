@@ -1,4 +1,5 @@
 """Scripts that measure pebench itself, or work out from published records what no suite's page shows.
 
-Each writes one page in results/, which names its command: ``python -m benchmarks.studies.growth --output FILE``.
+Each writes one page in results/studies/, which names its command: ``python -m benchmarks.studies.growth --output
+FILE``.
 """

@@ -3,7 +3,7 @@
 Two rows are a pair here if position is concatenated in one and added in the other, and nothing else is meant to differ:
 the same table of positions, at the same place, through as many matrices. From the published records, without training,
 in seconds, run
-    python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md
+    python -m benchmarks.studies.add_or_concat --output results/studies/add_or_concat.md
 """
 
 import argparse
@@ -85,23 +85,23 @@ def pairs() -> Iterator[Pair]:
     yield Pair("20 Newsgroups, two layers", "topics", "concat", "add", layers=2)
     yield Pair("9 million parameters", "full", "concat", "add")
     yield Pair("equal size", "fusion-parameters", "concat", "add")
-    yield Pair("both quiet", "scale", "concat (ratio=0.5)", "add (ratio=0.3)")
-    yield Pair("both a little quieter", "scale", "concat", "add (ratio=0.6)")
-    yield Pair("as loud altogether", "scale", "concat (ratio=1.7)", "add")
+    yield Pair("equal total scale, 0.3 of addition's", "scale", "concat (ratio=0.5)", "add (ratio=0.3)")
+    yield Pair("equal total scale, 0.6 of addition's", "scale", "concat", "add (ratio=0.6)")
+    yield Pair("equal total scale, addition's own", "scale", "concat (ratio=1.7)", "add")
     yield Pair("sum divided by √2", "loudness", "concat", "add (preserve_variance=True)")
     yield Pair("sum divided by √2, 20 seeds", "louder", "concat", "add (preserve_variance=True)")
     yield Pair("concatenation times √2", "louder", "embed-scale (of=concat)", "add")
     yield Pair("sum in the same 24 channels", "channels", "concat", "add (d_p=24)")
     for channels, ratio in ((2, 3.5), (8, 1.7)):
         label = f"concat (d_p={channels}, ratio={ratio})"
-        yield Pair(f"{channels} of 96 channels, as loud as 24", "few-channels", label, "add")
-    yield Pair("8 of 96 channels, as loud as 24, equal size", "split-parameters", "concat (d_p=8, ratio=1.7)", "add")
+        yield Pair(f"{channels} of 96, total scale of 24", "few-channels", label, "add")
+    yield Pair("8 of 96, total scale of 24, equal size", "split-parameters", "concat (d_p=8, ratio=1.7)", "add")
     yield Pair("4 channels", "split", "concat (d_p=4)", "add")
-    yield Pair("4 louder channels", "split", "concat (d_p=4, ratio=2.5)", "add")
+    yield Pair("4 channels, 2.5 times the scale", "split", "concat (d_p=4, ratio=2.5)", "add")
     for channels in (8, 32):
         for page in ("split", "split-text"):
             yield Pair(f"{channels} channels", page, f"concat (d_p={channels})", "add")
-    yield Pair("32 quieter channels", "split", "concat (d_p=32, ratio=0.7)", "add")
+    yield Pair("32 channels, 0.7 times the scale", "split", "concat (d_p=32, ratio=0.7)", "add")
     yield Pair("32 channels, equal size", "split-parameters", "concat (d_p=32)", "add")
     for channels in (16, 32):
         yield Pair(f"{channels} of 256 channels, 9 million", "full-fusion", f"concat (d_p={channels})", "add")
@@ -111,7 +111,7 @@ def pairs() -> Iterator[Pair]:
         label = f"concat (d_p={channels}, table=learned)"
         yield Pair(f"{channels} channels, learned table", "split-learned", label, "learned")
     yield Pair(
-        "learned table, both quiet", "fusion-learned", "concat (ratio=0.5, table=learned)", "learned (ratio=0.3)"
+        "learned table, small scales", "fusion-learned", "concat (ratio=0.5, table=learned)", "learned (ratio=0.3)"
     )
 
     for where, page, options in (
@@ -126,13 +126,13 @@ def pairs() -> Iterator[Pair]:
             concatenated = f"concat-proj ({described})" if described else "concat-proj"
             yield Pair(", ".join(filter(None, (start, where))), page, concatenated, added, "through a matrix")
 
-    loud, quiet = "attention-scale (of=add-qk)", "attention-scale (factor=0.7071, of=concat-qk)"
+    large, small = "attention-scale (of=add-qk)", "attention-scale (factor=0.7071, of=concat-qk)"
     for where, page, concatenated, added in (
         ("every layer", "site", "concat-qk", "add-qk"),
         ("every layer, 12 seeds", "crossed", "concat-qk", "add-qk"),
         ("every layer, equal size", "fusion-parameters", "concat-qk", "add-qk"),
-        ("every layer, products as quiet as the sum's", "crossed", quiet, "add-qk"),
-        ("every layer, products as loud as concatenation's", "crossed", "concat-qk", loud),
+        ("every layer, products of the sum's scale", "crossed", small, "add-qk"),
+        ("every layer, products of concatenation's scale", "crossed", "concat-qk", large),
         ("every layer, 9 million parameters", "full-fusion", "concat-qk", "add-qk"),
     ):
         yield Pair(where, page, concatenated, added, "in queries and keys")
@@ -149,7 +149,7 @@ class Found:
     def line(self) -> list[str]:
         """Return its line of a table."""
         rows = f"`{self.pair.concatenated}`", f"`{self.pair.added}`"
-        page = f"[{self.pair.page}]({self.pair.page}.md)"
+        page = f"[{self.pair.page}](../{self.pair.page}/page.md)"
         interval = plus_minus(self.difference, 1, self.task.digits, "+")
         return [self.pair.place, self.pair.where, *rows, page, f"{self.difference.n}", interval]
 
@@ -215,12 +215,13 @@ pages: concatenated minus added at equal seeds, with the 95 % interval, which is
 Verdicts, which are corrected, stand on the pages. **The pairs are no independent witnesses:** most share `core`'s eight
 runs of addition, those of a task its test split, and many were thought of when others were known.
 
-Unless it says otherwise position has a quarter of the channels, each as loud as one of the content's, so that it is
-quieter altogether than where it is added; fewer channels make it quieter still. A matrix is one for the input, or two
-for queries and keys in every layer. Texts and images of other sizes than those trained on are not here
-([ANSWERS](ANSWERS.md#longer-texts-and-larger-images)), nor what has no partner: `concat-wide`, whose stream is wider,
-and learned tables in queries and keys. From the published records, without training:
-`python -m benchmarks.studies.add_or_concat --output results/add_or_concat.md`.
+Unless it says otherwise position has a quarter of the channels, each of the scale of one of content's. So its total
+scale ([terms](../../docs/answers/index.md#terms)) is smaller than where it is added, and fewer channels make it smaller
+still. A matrix is one for the input, or two for queries and keys in every layer. Tests at other lengths and sizes than
+those trained on are not here ([longer inputs](../../docs/answers/longer-inputs.md)), nor what has no partner:
+`concat-wide`, whose residual stream is wider, and learned tables in queries and keys. From the published records,
+without training:
+`python -m benchmarks.studies.add_or_concat --output results/studies/add_or_concat.md`.
 """
 
 

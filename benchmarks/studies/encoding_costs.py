@@ -3,7 +3,7 @@
 The language model of `throughput` (W2) and an image classifier of its shape, at two lengths each with as many tokens in
 a batch. Encodings take turns with `none` in random order, so that a busy machine slows all of them alike. On a machine
 that does nothing else, run
-    python -m benchmarks.studies.encoding_costs --threads 2 --output results/encoding_costs.md
+    python -m benchmarks.studies.encoding_costs --threads 2 --output results/studies/encoding_costs.md
 """
 
 import argparse

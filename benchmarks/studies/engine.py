@@ -1,6 +1,6 @@
 """Measure what the engine costs: plans, finished suites, start-up and packing.
 
-    python -m benchmarks.studies.engine --output results/engine.md
+    python -m benchmarks.studies.engine --output results/studies/engine.md
 
 Ratios are taken within one run of this file, interleaved, since the machine may do other work.
 """

@@ -4,7 +4,7 @@ A causal model can count, or can tell the first token, which much attention fall
 on WikiText-2 that `depth` has are trained again, and the share of their residual stream's variance that lies between
 positions is measured as records hold it, and with the first positions of every text left out. In about a quarter of an
 hour on two cores (with PEBENCH_DATA_DIR, if data are local), run
-    python -m benchmarks.studies.first_positions --output results/first_positions.md
+    python -m benchmarks.studies.first_positions --output results/studies/first_positions.md
 """
 
 import argparse
@@ -24,7 +24,7 @@ from pebench.models.base import SequenceModule
 from pebench.runs.records import Record, read_records
 from pebench.training.position_share import position_shares
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "depth.jsonl"
+PUBLISHED = Path(__file__).parents[2] / "results" / "depth"
 LAYERS, SEEDS = (4, 8), (0, 1)
 STARTS = (0, 1, 8, 16)
 """Numbers of first positions that are left out."""
@@ -80,9 +80,9 @@ def pages(arguments: Sequence[str], first: Sequence[Record], jobs: int) -> Itera
     introduction = (
         "# Positions without an encoding, and the first of them\n\n"
         f"{circumstances('first_positions', arguments, torch.device('cpu'), 1)}"
-        "Language models without an encoding ([depth](depth.md)), trained again. Of the variance of what is given to "
-        "each block, and to the output layer, the percentage that lies between positions, over all of them and without "
-        "the first ones of every text.\n\n"
+        "Language models without an encoding ([depth](../depth/page.md)), trained again. Of the variance of what is "
+        "given to each block, and to the output layer, the percentage that lies between positions, over all of them "
+        "and without the first ones of every text.\n\n"
     )
     again: dict[int, Record] = {}
     for place, record in as_finished(retrain, [record.config for record in first], jobs):

@@ -4,7 +4,7 @@ A step has 4,096 tokens whatever their arrangement, so that length alone makes a
 a process of its own: seconds per step, and the memory that training took. Arithmetic is the closed form of
 `pebench.runs.costs`; a point is worse than it where its seconds per operation are over 1.25 times those of the row's
 fastest point that does less. On a machine that does nothing else, run
-    python -m benchmarks.studies.growth --threads 2 --output results/growth.md
+    python -m benchmarks.studies.growth --threads 2 --output results/studies/growth.md
 """
 
 import argparse

@@ -4,7 +4,7 @@ Tables take the test split as it is: their intervals are over seeds. Here publis
 the score of every test example is kept, and the differences to the reference get intervals over seeds and examples
 together. Scores are kept in a file, to which runs that it lacks are added; so an interrupted command goes on, and the
 page can be made again without training. In 90 minutes on two cores (with PEBENCH_DATA_DIR, if data are local), run
-    python -m benchmarks.studies.other_examples --output results/other_examples.md
+    python -m benchmarks.studies.other_examples --output results/studies/other_examples.md
 """
 
 import argparse
@@ -40,7 +40,7 @@ from pebench.tasks import find_task
 from pebench.training.extrapolation import prepared_batches
 
 RESULTS = Path(__file__).parents[2] / "results"
-PUBLISHED = RESULTS / "core.jsonl"
+PUBLISHED = RESULTS / "core"
 OUTCOMES = RESULTS / "checks" / "other-examples.jsonl"
 SEEDS = {"lm-wikitext2": 2, "text-imdb": 2, "text-sst2": 4, "vit-cifar10": 4}
 """How many of the published seeds are trained again: two tell examples from noise, four do so better."""
@@ -144,11 +144,11 @@ def render(rows: Sequence[Sequence[Any]], arguments: Sequence[str]) -> str:
     return (
         "# Test examples\n\n"
         f"{circumstances('other_examples', arguments, torch.device('cpu'), 1)}"
-        "Differences to the reference in [core](core.md), in bits per byte or points, with intervals over seeds, as "
-        "its page has them, and over seeds and test examples together: what other seeds and another test split of the "
-        "same source and size would give. Words and p-values as on that page, corrected by Holm's method over the "
-        "comparisons of a task. Examples are images, sentences and reviews, which are taken to be independent; running "
-        f"text is cut into {BLOCKS} blocks of equal length.\n\n"
+        "Differences to the reference in [core](../core/page.md), in bits per byte or points, with intervals over "
+        "seeds, as its page has them, and over seeds and test examples together: what other seeds and another test "
+        "split of the same source and size would give. Words and p-values as on that page, corrected by Holm's method "
+        "over the comparisons of a task. Examples are images, sentences and reviews, which are taken to be "
+        f"independent; running text is cut into {BLOCKS} blocks of equal length.\n\n"
         "A standard error of zero is one that the estimate does not tell from zero. A p-value over both may be the "
         "lower one, since two sources of variance have more degrees of freedom than one. The last column: by how much "
         "the metric of a run that was trained again differs from the published one; where it does, another processor "

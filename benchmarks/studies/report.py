@@ -1,6 +1,6 @@
 """Measure what a report of very many runs costs: time and memory, from a file and from a folder of runs.
 
-    python -m benchmarks.studies.report --output results/report.md
+    python -m benchmarks.studies.report --output results/studies/report.md
 
 The records are made up, in the form and size of real ones; tables, pages and statistics are not.
 """
@@ -82,7 +82,7 @@ def report(source: Path, prefix: Path) -> tuple[float, float, float]:
 
 def make_records(out: Path, tasks: Sequence[str], encodings: Sequence[str], seeds: int) -> None:
     """Write records as runs leave them, one in a hundred failed, in a folder and in a file."""
-    (example, *_) = read_records(Path(__file__).parents[2] / "results" / "tuned.jsonl")
+    (example, *_) = read_records(Path(__file__).parents[2] / "results" / "tuned")
     draw = random.Random(0)
     out.mkdir()
     with (out / "all.jsonl").open("w", encoding="utf-8") as file:

@@ -9,7 +9,7 @@ Arms take turns on synthetic data, so that a busy machine slows all of them alik
 
 Equal parameter counts and, after copying the weights, equal logits prove first that both models are one.
 Augmentation, validation and checkpoints are not timed. On a machine that does nothing else, run
-    python -m benchmarks.studies.throughput --threads 2 --tuned --peers --output results/throughput.md
+    python -m benchmarks.studies.throughput --threads 2 --tuned --peers --output results/studies/throughput.md
 and, for memory, the same with --memory.
 """
 

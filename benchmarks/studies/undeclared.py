@@ -2,7 +2,7 @@
 
 Prose in results/ names some such comparisons. They are listed here, and worked out from the published records, without
 training; a test holds the prose to them. In seconds, run
-    python -m benchmarks.studies.undeclared --output results/undeclared.md
+    python -m benchmarks.studies.undeclared --output results/studies/undeclared.md
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Row:
     seeds: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        links = ", ".join(f"[{page}]({page}.md)" for page in self.pages)
+        links = ", ".join(f"[{page}](../{page}/page.md)" for page in self.pages)
         depth = f", {self.layers} layers" if self.layers else ""
         chosen = f", {seeds_text(self.seeds)}" if self.seeds else ""
         return f"`{self.label}` of {links}{depth}{chosen}"
@@ -99,7 +99,7 @@ class Comparison:
 def published(page: str) -> Mapping[tuple[str, str, int], tuple[Record, ...]]:
     """Return the tested runs of a page, by task, label and number of layers."""
     found = {}
-    for table in build_tables(read_records(RESULTS / f"{page}.jsonl")):
+    for table in build_tables(read_records(RESULTS / page)):
         for one in table.rows:
             found[table.task.name, one.label, table.config.model.num_layers] = one.records
     return found
@@ -275,13 +275,13 @@ HEAD = ("task", "tested", "row", "minus", "seeds", "difference", "95 % interval"
 def page() -> str:
     """Return the page."""
     return (
-        "# Comparisons that were not declared\n\n"
-        "What [README](README.md), [ANSWERS](ANSWERS.md) and [NOTES](NOTES.md) tell beyond the comparisons of the "
-        "pages: rows of\ndifferent pages, other lengths and sizes, more seeds, changes. Every one was thought of when "
-        "its runs were known. None is\ncorrected for their number, and pages share runs: they are remarks, no "
-        "findings. Differences at equal seeds, in bits\nper byte (less is better) or points of accuracy (more is "
-        "better). From the published records, without training:\n"
-        f"{command('undeclared', ['--output', 'results/undeclared.md'])}.\n\n"
+        "# Exploratory comparisons\n\n"
+        "Comparisons that no suite declares: rows of different pages, other lengths and sizes, more seeds, changes. "
+        "The\n[answers](../../docs/answers/index.md), [README](../README.md) and notes name some of them. Each was "
+        "thought of when its\nruns were known. None is corrected for their number, and pages share runs: they are "
+        "remarks, no findings. Differences\nare at equal seeds, in bits per byte (less is better) or points of "
+        "accuracy (more is better). From the published\nrecords, without training: "
+        f"{command('undeclared', ['--output', 'results/studies/undeclared.md'])}.\n\n"
         f"{tabulate([line(*both) for both in measured()], HEAD, tablefmt='pipe', disable_numparse=True)}\n"
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pebench.results.frame import Results, load_results
     from pebench.tasks import Task, TaskKind, register_task
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _WHERE = {
     "EncodingSpec": "pebench.encodings.base",

@@ -88,9 +88,9 @@ def test_an_interruption_keeps_the_outcomes_of_before(trained, tmp_path):
 
 
 def test_the_published_page_is_made_of_its_outcomes(capsys):
-    page = (Path(__file__).parents[2] / "results" / "other_examples.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "results" / "studies" / "other_examples.md").read_text(encoding="utf-8")
     (asked,) = re.findall(
-        r"^`python -m benchmarks.studies.other_examples(.*) --output results/other_examples.md`$", page, re.M
+        r"^`python -m benchmarks.studies.other_examples(.*) --output results/studies/other_examples.md`$", page, re.M
     )
     assert other_examples.main(shlex.split(asked)) == 0
     assert capsys.readouterr().out.partition("\n\nDifferences")[2] == page.partition("\n\nDifferences")[2]

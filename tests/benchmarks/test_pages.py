@@ -55,7 +55,7 @@ def test_a_page_names_the_command_that_makes_it() -> None:
 def test_a_study_documents_its_command_and_its_page_names_it(study: Path) -> None:
     command = f"python -m benchmarks.studies.{study.stem}"
     assert f"\n    {command} " in study.read_text()
-    assert f"`{command} " in (ROOT / "results" / f"{study.stem}.md").read_text()
+    assert f"`{command} " in (ROOT / "results" / "studies" / f"{study.stem}.md").read_text()
 
 
 @pytest.mark.parametrize("way", [["-m", "benchmarks.studies.undeclared"], ["benchmarks/studies/undeclared.py"]])

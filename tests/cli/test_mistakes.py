@@ -132,7 +132,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--pe", "rope,alibi"], "Expected one name each: --pe rope --pe alibi"),
         (["cite", "sinusoidal"], "'add' is what it is called here"),
         ([*SMOKE, "--pe", "rope", "--pe", "none", "--reference", "add"], "unknown reference 'add'. Valid: none, rope."),
-        (["report", str(ROOT / "results" / "core.csv")], "core.jsonl, beside it, may."),
+        (["report", str(ROOT / "results" / "core" / "page.md")], "runs.jsonl, beside it, may."),
+        (["report", str(ROOT / "results" / "core.jsonl")], f"does not exist. {str(ROOT / 'results' / 'core')!r} does."),
         (["run"], "--task NAME or --suite NAME"),
         (["run", "--task", "vit-digits", "--config", "record.json"], "it does not go with --task."),
         (

@@ -27,7 +27,9 @@ CONFIG = RunConfig(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "results").rglob("*.jsonl")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "results").rglob("*.jsonl")), ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
 def test_every_published_record_keeps_its_key(file: Path) -> None:
     kinds: dict[bytes, RunConfig] = {}
     for line in file.read_bytes().splitlines():

@@ -67,7 +67,9 @@ def test_the_suite_of_the_protocol_is_one() -> None:
 def test_the_commands_of_the_protocol_parse() -> None:
     (block,) = re.findall(r"```bash\n(.*?)```", PROTOCOL, re.DOTALL)
     commands = [line.partition("#")[0].split() for line in block.splitlines()]
-    assert [command[0] for command in commands] == ["pebench", "pebench", "make", "pebench"]
+    assert [command[0] for command in commands] == ["pebench", "pebench", "make", "make", "pebench"]
     for program, *arguments in commands:
         if program == "pebench":
             parser().parse_args(arguments)
+        else:
+            assert f"\n{arguments[0]}:  ##" in (ROOT / "Makefile").read_text(encoding="utf-8")

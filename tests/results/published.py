@@ -13,7 +13,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 @functools.cache
 def published(name: str = "untuned") -> tuple[Record, ...]:
     """The published records of a suite."""
-    return tuple(read_records(RESULTS / f"{name}.jsonl"))
+    return tuple(read_records(RESULTS / name))
 
 
 @functools.cache

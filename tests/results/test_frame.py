@@ -11,7 +11,7 @@ from pebench.results.frame import Results
 from pebench.runs.records import Record, read_records, write_jsonl
 from pebench.tasks import configure
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "core.jsonl"
+PUBLISHED = Path(__file__).parents[2] / "results" / "core"
 
 
 def record(task: str, encoding: str, seed: int, metrics: dict[str, float], **settings: object) -> Record:

@@ -150,7 +150,7 @@ def test_gates_stand_on_the_page():
 
 
 def test_real_records_have_what_the_gates_look_at() -> None:
-    records = read_records(Path(__file__).parents[2] / "results" / "shakespeare.jsonl")
+    records = read_records(Path(__file__).parents[2] / "results" / "shakespeare")
     assert [(gate.rule[:10], gate.holds) for gate in gates(Page.of(records))] == [
         ("At twice t", True),
         ("At the siz", True),

@@ -202,7 +202,7 @@ from pebench.results.prose import prose
 from pebench.runs.records import read_records
 from pebench.results.stats import Estimate
 from pebench.results.writers.html import html
-records = read_records(Path({str(RESULTS / "untuned.jsonl")!r}))
+records = read_records(Path({str(RESULTS / "untuned")!r}))
 html(Page.of([record for record in records if record.config.task in ("vit-cifar10", "text-imdb")]))
 sys.exit(", ".join({{"torch", "lightning", "pandas"}} & set(sys.modules)) or 0)
 """

@@ -18,7 +18,7 @@ from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.results.finding import finding
 from pebench.results.page import Page
-from pebench.results.publish import FORMATS, publish, written
+from pebench.results.publish import FORMATS, publish, publish_folder, written
 from pebench.results.writers.csv import to_csv
 from pebench.results.writers.json import to_json
 from pebench.results.writers.latex import latex
@@ -70,6 +70,35 @@ def test_every_format_and_the_records_are_written(tmp_path: Path) -> None:
     assert all((tmp_path / "new" / picture).is_file() for picture in pictures)
 
 
+def test_a_folder_is_published_with_what_its_page_shows(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "mine"
+    files = publish_folder(whole(), runs(), folder)
+    assert [path.name for path in files[:2]] == ["page.md", "runs.jsonl"]
+    assert sorted(folder.rglob("*.*")) == sorted(files)
+    text = (folder / "page.md").read_text(encoding="utf-8")
+    assert {folder / picture for picture in re.findall(r"!\[.*?\]\((.*?)\)", text)} == {*files[2:]}
+    assert "[Records](runs.jsonl)" in text
+    assert "notes.md" not in text
+    (folder / "notes.md").touch()
+    publish_folder(whole(), runs(), folder)
+    assert "[Notes](notes.md)" in (folder / "page.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["mine", "mine/runs.jsonl"])
+def test_a_published_folder_is_made_again_from_its_own_records(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    publish_folder(Page.of(runs()), runs(), tmp_path / "mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    kept = (tmp_path / "mine" / "runs.jsonl").stat().st_ino
+    assert main(["report", str(tmp_path / name), "--publish", str(tmp_path / "mine")]) == 0
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    assert (tmp_path / "mine" / "runs.jsonl").stat().st_ino == kept  # what was read is left as it is
+    assert capsys.readouterr().out.splitlines()[0] == str(tmp_path / "mine" / "page.md")
+    assert main(["report", str(tmp_path / "mine"), "--publish", str(tmp_path / "other")]) == 0
+    assert read_records(tmp_path / "other") == read_records(tmp_path / "mine")
+
+
 def test_pictures_that_a_page_no_longer_has_are_taken_away(tmp_path: Path) -> None:
     def drawn(records: list[Record]) -> set[str]:
         publish(page(records), records, tmp_path / "v1.2")
@@ -103,6 +132,8 @@ def test_the_command_line_writes_a_suites_page(tmp_path: Path, capsys: pytest.Ca
     ("words", "expected"),
     [
         (["--format", "csv", "--output", "x"], "either --format"),
+        (["--publish", "mine", "--output", "x"], "or --publish"),
+        (["--publish", __file__], "--publish expects a folder"),
         (["--format", "latexx"], "latexx"),
         (["--output", "."], "--output expects how files' names begin"),
         (["--output", "out/core.md"], "begin, out/core, got one of them: out/core.md."),

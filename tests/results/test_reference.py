@@ -16,7 +16,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from tests.results.published import published, published_page
 
-CORE = Path(__file__).parents[2] / "results" / "untuned.jsonl"
+CORE = Path(__file__).parents[2] / "results" / "untuned"
 
 
 @pytest.fixture(scope="module")

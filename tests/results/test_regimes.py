@@ -132,7 +132,7 @@ def test_a_command_names_the_regime_and_the_grid() -> None:
 
 
 def test_the_command_of_an_older_budget_sets_what_has_changed_since() -> None:
-    records = [record for record in read_records(RESULTS / "untuned.jsonl") if record.config.task == "text-sst2"]
+    records = [record for record in read_records(RESULTS / "untuned") if record.config.task == "text-sst2"]
     (table,) = build_tables(records)
     assert table.settings == {}  # under its own protocol it was the budget
     assert planned_by(records)[1] == keys(records, "test")

@@ -29,7 +29,7 @@ PARTS = 16
 def published() -> list[Record]:
     """One record of every model that was counted: the first of those that agree in all that decides its cost."""
     found = dict[str, Record]()
-    for file in sorted(RESULTS.glob("*.jsonl")) + sorted(RESULTS.glob("*/runs.jsonl")):
+    for file in sorted(RESULTS.glob("*/runs.jsonl")):
         for record in read_records(file):
             if record.ok:
                 found.setdefault(name_of(record), record)

@@ -101,7 +101,7 @@ def test_a_configuration_that_cannot_work_is_not_read():
         RunConfig.from_dict(values)
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "results").glob("*.jsonl")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sorted((ROOT / "results").glob("*/runs.jsonl")), ids=lambda file: file.parent.name)
 def test_a_published_configuration_is_read_as_the_same_run(file):
     kinds = {}
     for line in file.read_text(encoding="utf-8").splitlines():

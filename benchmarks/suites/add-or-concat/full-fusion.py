@@ -26,7 +26,7 @@ SUITE = Suite(
     declared="2026-11-26 07:25",
     shared_machine=True,
     cost=(
-        "81 runs, of which 36 are those of `full`: `pebench merge results/full.jsonl --out runs/full-fusion --suite "
+        "81 runs, of which 36 are those of `full`: `pebench merge results/full --out runs/full-fusion --suite "
         "full-fusion`; the others took 8 minutes on one H100, 15 at a time"
     ),
     expect=(

@@ -38,7 +38,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "470 runs, about 13 hours on 2 cores, two at a time; 94 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/fusion-learned --suite fusion-learned`"
+        "results/core --out runs/fusion-learned --suite fusion-learned`"
     ),
     expect="As with the sinusoid (suite `fusion`), with smaller differences, since a trained table can leave channels.",
     decision=(

@@ -33,7 +33,7 @@ SUITE = Suite(
     declared="2026-11-22 14:43",
     cost=(
         "513 runs, about 14 hours on 2 cores, two at a time; 171 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/fusion --suite fusion`"
+        "results/core --out runs/fusion --suite fusion`"
     ),
     shared_machine=True,
     expect=(

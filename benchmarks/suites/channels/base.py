@@ -24,7 +24,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "60 runs, about 1 hour on 2 cores, two at a time (estimated); 24 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/base --suite base`"
+        "results/core --out runs/base --suite base`"
     ),
     expect=(
         "The base of 100, which rope has on grids, helps: rows and columns have eight places, and by 10,000 half of "

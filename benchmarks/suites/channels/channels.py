@@ -22,7 +22,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "144 runs, about 5 hours on 2 cores, two at a time (estimated); 96 of them are those of `core` and `fusion`: "
-        "`pebench merge results/core.jsonl results/fusion.jsonl --out runs/channels --suite "
+        "`pebench merge results/core results/fusion --out runs/channels --suite "
         "channels`"
     ),
     expect=(

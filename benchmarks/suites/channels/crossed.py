@@ -27,7 +27,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "64 runs, about 2 hours on 2 cores, two at a time; 24 of them are those of `site`: `pebench merge "
-        "results/site.jsonl --out runs/crossed --suite crossed`"
+        "results/site --out runs/crossed --suite crossed`"
     ),
     expect=(
         "The crossed terms: concatenation is ahead at either weight, by a point or more, and the weight alone changes "

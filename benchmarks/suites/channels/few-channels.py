@@ -26,7 +26,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "60 runs, about 3 hours on 2 cores, two at a time; 36 of them are those of `split`: `pebench merge "
-        "results/split.jsonl --out runs/few-channels --suite few-channels`"
+        "results/split --out runs/few-channels --suite few-channels`"
     ),
     expect=(
         "8 channels do as well as 24, as they do at a ratio of one in `split`, and so do 4. 2 fall behind: a sine and "

@@ -17,7 +17,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "110 runs on 2 cores, two at a time; the 44 new ones took 37 minutes, and 66 of them are core's: `pebench "
-        "merge results/core.jsonl --out runs/split-text --suite split-text`"
+        "merge results/core --out runs/split-text --suite split-text`"
     ),
     expect=(
         "Nothing separates, on either. Half of the channels for position halves the word table, which is nine tenths "

@@ -23,7 +23,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "96 runs, about 4 hours on 2 cores, two at a time (estimated); 72 of them, all but one hour's, are those of "
-        "`fusion-parameters`: `pebench merge results/core.jsonl results/fusion-parameters.jsonl --out runs/wider "
+        "`fusion-parameters`: `pebench merge results/core results/fusion-parameters --out runs/wider "
         "--suite wider`"
     ),
     expect=(

@@ -23,7 +23,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "300 runs, about 9 hours on 2 cores, two at a time; 75 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/depth --suite depth`"
+        "results/core --out runs/depth --suite depth`"
     ),
     expect=(
         "Causal (WikiText-2): none is far behind with one layer and closes most of the gap by four, as deeper models "

@@ -18,7 +18,7 @@ SUITE = Suite(
     declared="2026-11-22 19:50",
     cost=(
         "78 runs, about 25 minutes on 2 cores, two at a time (estimated); 39 of them are those of `encodings`: "
-        "`pebench merge results/encodings.jsonl --out runs/order --suite order`"
+        "`pebench merge results/encodings --out runs/order --suite order`"
     ),
     shared_machine=True,
     expect=(
@@ -34,7 +34,8 @@ SUITE = Suite(
     remarks=(
         "add-qk came into being, and into this, at 21:05, when its runs with 1,200 steps were known; what is expected "
         "of it was added then. The words on one rate came at 02:58 of the next day, before any run with 4,800 steps.",
-        "dynamic-bias and fire were run again with 1,200 steps on 2026-11-23, with another start (results/NOTES.md); "
-        "dynamic-bias solves the task since, and stays here as declared. Nothing had run with 4,800 steps.",
+        "dynamic-bias and fire were run again with 1,200 steps on 2026-11-23, with another start "
+        "(results/encodings/notes.md); dynamic-bias solves the task since, and stays here as declared. "
+        "Nothing had run with 4,800 steps.",
     ),
 )  # fmt: skip

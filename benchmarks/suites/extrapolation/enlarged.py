@@ -19,7 +19,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "54 runs, about 45 minutes on 2 cores, two at a time (estimated); 27 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/enlarged --suite enlarged`"
+        "results/core --out runs/enlarged --suite enlarged`"
     ),
     expect=(
         "With positions interpolated concatenation loses about as much as addition by images 1.5 times as wide and "

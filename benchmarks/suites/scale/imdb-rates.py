@@ -18,8 +18,8 @@ SUITE = Suite(
     declared="2026-11-26 13:46",
     shared_machine=True,
     cost=(
-        "80 runs; 50 of them are those of `core`, `scale` and `split-text`: `pebench merge results/core.jsonl "
-        "results/scale.jsonl results/split-text.jsonl --out runs/imdb-rates --suite imdb-rates`, once more when its "
+        "80 runs; 50 of them are those of `core`, `scale` and `split-text`: `pebench merge results/core "
+        "results/scale results/split-text --out runs/imdb-rates --suite imdb-rates`, once more when its "
         "rates are chosen, for 8 of them; the others took 50 minutes on 2 cores, two at a time"
     ),
     expect=(

@@ -22,7 +22,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "144 runs, about 5 hours on 2 cores, two at a time; 96 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/scale-learned --suite scale-learned`"
+        "results/core --out runs/scale-learned --suite scale-learned`"
     ),
     expect=(
         "The learned table, which varies from position to position more than a sinusoid of equal root mean square "

@@ -33,7 +33,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "423 runs, about 9 hours on 2 cores, two at a time; 141 of them are core's: `pebench merge "
-        "results/core.jsonl --out runs/scale --suite scale`"
+        "results/core --out runs/scale --suite scale`"
     ),
     expect=(
         "The added sinusoid has a best ratio below one; concatenation hardly minds, and stays ahead on WikiText-2 at "

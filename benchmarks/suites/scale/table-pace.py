@@ -25,7 +25,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "72 runs, about 2 hours on 2 cores, two at a time; 48 of them are those of `scale-learned`: "
-        "`pebench merge results/scale-learned.jsonl --out runs/table-pace --suite table-pace`"
+        "`pebench merge results/scale-learned --out runs/table-pace --suite table-pace`"
     ),
     expect=(
         "From a quiet start the pace hardly matters. From a loud one a slow table takes less of its noise back, and is "

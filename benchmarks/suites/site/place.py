@@ -21,7 +21,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "48 runs, about 20 minutes on 2 cores, two at a time, since 28 are those of other suites: `pebench "
-        "merge results/core.jsonl results/confirm.jsonl results/loudness.jsonl results/louder.jsonl results/site.jsonl "
+        "merge results/core results/confirm results/loudness results/louder results/site "
         "--out runs/place --suite place`"
     ),
     expect="At equal loudness, quiet or loud, the sum in queries and keys is about a point and a half better.",

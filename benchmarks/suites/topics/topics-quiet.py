@@ -18,7 +18,7 @@ SUITE = Suite(
     declared="2026-11-26 11:25",
     shared_machine=True,
     cost=(
-        "52 runs, of which 39 are those of `topics`: `pebench merge results/topics.jsonl --out runs/topics-quiet "
+        "52 runs, of which 39 are those of `topics`: `pebench merge results/topics --out runs/topics-quiet "
         "--suite topics-quiet`; the others took 10 minutes on 2 cores, two at a time"
     ),
     expect="The quiet table is level with no encoding at all, and ahead of the loud one.",

@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options = parser().parse_args(arguments)
             module, name = options.action
             command = getattr(importlib.import_module(f"pebench.cli.{module}"), name)
+            # The verb's module is imported here, and no other: `pebench list` need not wait for what training needs.
             return int(command(options))
         finally:
             sys.stdout.flush()  # here, where a reader that has left is no error
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(INTERRUPTED, file=sys.stderr)
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
+        # Python flushes the output once more when it ends, and would complain about the same pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

@@ -57,6 +57,7 @@ def _line(width: int, cells: list[str]) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
+    # Names such as add-proj are not broken, so that they can be searched for and copied.
     return textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
 
 
@@ -101,7 +102,9 @@ def _pipe(rows: list[dict[str, str]]) -> str:
     """Return a Markdown table without padding, so that a change of one row changes one line."""
     table = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
     return "\n".join(
-        f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('``', '`') for cell in line)} |" for line in table
+        # chr(92) is a backslash, which an expression in an f-string may not have before Python 3.12.
+        f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('``', '`') for cell in line)} |"
+        for line in table
     )
 
 
@@ -116,6 +119,7 @@ def group_of(card: EncodingCard) -> str:
         return "Nothing"
     if card.declared["wraps"]:
         return "Other encodings"
+    # Before the hooks: what depends on content says so, whichever hook it uses for that.
     if card.declared["contextual"]:
         return "Content"
     if "query_key" in card.hooks:

@@ -39,7 +39,9 @@ def find_run(name: str, out: Path) -> Path:
     if Path(name).exists():
         return Path(name)
     runs = sorted(out.glob("*/*/*"))
+    # The key is what follows the last dash of a run's folder: seed0-<key>, select-seed0-<key>.
     found = [path for path in runs if path.name.rpartition("-")[2].startswith(name)]
+    # From the beginning of a folder's name on, so that seed1 is not found in another encoding's name.
     found = found or [path for path in runs if f"/{name}" in f"/{path.relative_to(out).as_posix()}"]
     if len(found) == 1:
         return found[0]

@@ -22,7 +22,7 @@ def leaving_at_once() -> Iterator[None]:
     """
 
     def leave(*_: Any) -> None:
-        sys.stdout.flush()
+        sys.stdout.flush()  # `os._exit` does not
         print(INTERRUPTED, file=sys.stderr, flush=True)
         os._exit(EXIT_INTERRUPTED)
 

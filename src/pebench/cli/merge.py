@@ -27,6 +27,7 @@ def merge_command(options: argparse.Namespace) -> int:
         )
     if options.out and options.out.is_file():
         raise UserError(f"expected an output folder after --out, but {str(options.out)!r} is a file; see --records.")
+    # First, so that runs that are in the folder already stay as they are where records contradict each other.
     there = [options.out] if options.out and holds_records(options.out) else []
     collections = [read_records(source) for source in (*there, *options.sources)]
     records, conflicts = merge(collections)
@@ -42,6 +43,8 @@ def merge_command(options: argparse.Namespace) -> int:
         plan = Plan(suite := load_suite(options.suite), suite.kinds())
         records, _ = merge([records, _equal_already(records, suite.regime)])
         found = {record.config.key: record for record in records}
+        # Which runs are tested depends on what the selecting ones choose, so these records decide it, not the suite
+        # alone.
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
         records = _with_costs([record for record in records if record.config.key in wanted])
         if not records:
@@ -53,6 +56,7 @@ def merge_command(options: argparse.Namespace) -> int:
         write_jsonl(records, options.records)
         sys.stdout.write(f"{text % options.records}\n")
     if options.out:
+        # A run's folder is named by its key under today's protocol. A record of another one would lie there as done.
         now = [record for record in records if record.protocol == PROTOCOL_VERSION]
         new = [record for record in now if find_record(record.config, options.out) != record]
         for record in new:

@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
 
     def _hint(self, argument: str) -> str:
         """Return what an unknown argument may have meant, as text that ends the message."""
-        name, running = argument.partition("=")[0], "--task" in self._option_string_actions
+        name, running = argument.partition("=")[0], "--task" in self._option_string_actions  # only `run` has --task
         if not name.startswith("-"):
             if not running:
                 return ""

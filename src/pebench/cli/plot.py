@@ -53,6 +53,7 @@ def plot_command(options: argparse.Namespace) -> int:
         _note(spec, any(effect.redrawn for effect in found), sum(p.numel() for p in encoding.parameters()) > 0),
     )
     output.parent.mkdir(parents=True, exist_ok=True)
+    # The ids in an SVG are random without a salt, and the file would differ each time.
     with matplotlib.rc_context({"svg.hashsalt": "pebench"}):
         figure.savefig(output, dpi=200, metadata=SUFFIXES[output.suffix.lower()])
     sys.stdout.write(f"{output}\n")

@@ -45,6 +45,7 @@ def print_preview(preview: Preview, console: Console) -> None:
     kinds = [(kind, preview.costs[kind.kind_key]) for kind in plan.kinds]
     lines.append(f"\n{cost_table(kinds, suite.vary)}\n")
     if suite.name == UNDECLARED and not suite.select:
+        # One rate for all rows may favour some of them, so a comparison that no suite declares names it.
         rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
         lines.append(f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
     lines.append(expectation(preview))
@@ -53,6 +54,7 @@ def print_preview(preview: Preview, console: Console) -> None:
 
 def _print(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
+        # Plain: rich would take brackets in names for markup, and break the lines of a table.
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -103,6 +105,7 @@ def _time(preview: Preview, left: int) -> str:
         measured = preview.plan.suite.cost
         hint = f"; the whole suite was measured at {measured}" if measured else ""
         return f"Time: unknown, nothing like these runs has been done here{hint}"
+    # Runs without a precedent, and those of values that are not chosen yet, are taken for the mean of the others.
     total = duration_text(ahead.seconds / known * left / preview.jobs)
     text = f"Time: about {total} with {preview.jobs} at a time, going by {ahead.sampled} earlier runs"
     if ahead.unknown:
@@ -114,7 +117,9 @@ def _disk(preview: Preview, left: int) -> str:
     """Return the disk space that `left` runs will take, in words."""
     measured = preview.forecast.bytes_per_run
     size = measured or USUAL_BYTES
+    # The largest, as it is not known which runs go on together.
     parameters = max(cost.parameters for cost in preview.costs.values())
+    # Of the runs going on at once: a finished run keeps no checkpoint.
     checkpoints = preview.jobs * CHECKPOINT_BYTES * parameters
     source = "measured" if measured else "usual"
     return (

@@ -11,16 +11,19 @@ from pebench.runs.collector import paused_garbage_collection
 
 @paused_garbage_collection()
 def report_command(options: argparse.Namespace) -> int:
-    """Print a page of results, or write it in every format."""
+    """Print a page of results, write it in every format, or publish it."""
     from pebench.results.page import Page
-    from pebench.results.publish import FORMATS, publish
+    from pebench.results.publish import FORMATS, publish, publish_folder
     from pebench.results.writers.markdown import overview
     from pebench.runs.records import read_records, write_jsonl
     from pebench.runs.suite import load_suite
 
     formats = FORMATS | {"overview": overview}
-    if options.format and options.output:
-        raise UserError("expected either --format, to print one, or --output, to write all formats; got both.")
+    if sum(map(bool, (options.format, options.output, options.publish))) > 1:
+        raise UserError(
+            "expected either --format, to print one, or --output, to write all formats, or --publish, to write a page "
+            "with its records; got more than one of them."
+        )
     if (name := options.format or "markdown") not in formats:
         raise unknown_name("format", name, formats)
     suite = load_suite(options.suite) if options.suite else None
@@ -36,6 +39,8 @@ def report_command(options: argparse.Namespace) -> int:
         page.check_complete()
     if options.output:
         sys.stdout.writelines(f"{path}\n" for path in publish(page, records, options.output, options.source))
+    elif options.publish:
+        sys.stdout.writelines(f"{path}\n" for path in publish_folder(page, records, options.publish, options.source))
     else:
         sys.stdout.write(formats[name](page))
     if "torch" not in sys.modules:  # with it this is not a command of its own, and a library would report leaks

@@ -64,6 +64,7 @@ def requested_plan(options: argparse.Namespace) -> Plan:
         UserError: For everything that does not exist or cannot work, in one message.
     """
     if options.config:
+        # No suite's choices apply here: the files say everything, also for runs that selected.
         configs = [read_config(path) for path in options.config]
         return FixedPlan.of(configs, options.reference or REFERENCE_ENCODING)
     suite = requested_suite(options)
@@ -81,6 +82,7 @@ def requested_suite(options: argparse.Namespace) -> Suite:
     if options.suite and tasks:
         suite = suite.part(tasks)
     changes: dict[str, Any] = {
+        # Options that are not given are None, and leave the suite's own values.
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
         "selection_seeds": options.selection_seeds, "reference": options.reference,
     }  # fmt: skip
@@ -89,6 +91,7 @@ def requested_suite(options: argparse.Namespace) -> Suite:
         suite = replace(suite, contrasts=())  # they may name rows that are not asked for, and only pages show them
     select = {name: text.split(",") for name, text in parse_settings(options.select, "--select").items()}
     vary = {name: text.split(",") for name, text in parse_settings(options.vary, "--vary").items()}
+    # What is selected on the command line is no longer set by the suite; a setting cannot be both.
     settings = {name: value for name, value in suite.settings.items() if name not in select}
     settings |= parse_settings(options.settings, "--set")
     return replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})

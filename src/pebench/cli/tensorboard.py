@@ -25,7 +25,7 @@ def tensorboard_command(options: argparse.Namespace) -> int:
     address = _serve(options)
     try:
         print(f"TensorBoard of {out}: {address} (Ctrl-C ends it)", flush=True)
-        threading.Event().wait()
+        threading.Event().wait()  # for ever: TensorBoard serves in a thread
     except KeyboardInterrupt:
         sys.stdout.write("\n")
     return 0

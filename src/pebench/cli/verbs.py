@@ -104,6 +104,10 @@ def _report(verbs: Any) -> None:
         help="write PREFIX.md, .html, .tex, .csv, .json, .jsonl (the records) and pictures in PREFIX-figures",
     )  # fmt: skip
     verb.add_argument(
+        "--publish", type=Path, metavar="FOLDER",
+        help="write FOLDER/page.md, the records (runs.jsonl) and the page's pictures (figures), as in results/",
+    )  # fmt: skip
+    verb.add_argument(
         "--suite", metavar="NAME_OR_FILE",
         help="show the question, expectation and margin of this suite, and which of its runs are missing",
     )  # fmt: skip

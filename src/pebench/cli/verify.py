@@ -42,6 +42,7 @@ def verify_command(options: argparse.Namespace) -> int:
 def _means_task(name: str) -> bool:
     """Return True for the name of a task, and for one that is more like a task's than like an encoding's."""
     base = name.partition("(")[0].rstrip()
+    # An encoding of ours first: to see whether a place is a task imports a module.
     if base in encoding_cards() or is_task(name):
         return base not in encoding_cards()
     plain = not set(".:/") & set(base)
@@ -135,6 +136,7 @@ def _run(subject: Any) -> int:
         settings, broken = [setting for other, setting in todo if other is item], None
         for setting in settings:
             try:
+                # Properties share a bench, which builds the models of its setting once.
                 check(item, benches.setdefault(setting, Bench(subject, setting)))
             except BrokenError as error:
                 broken = error
@@ -143,6 +145,7 @@ def _run(subject: Any) -> int:
         print(f"{state:7} {name:18} {item.statement}", flush=True)
         if broken:
             failed += 1
+            # One fault often breaks several properties with the same figures; these are printed once.
             first = told.setdefault((broken.expected, broken.got), name)
             why = f"        expected {broken.expected}\n        got      {broken.got}"
             print(f"        in {broken.setting}\n{why if first == name else f'        as for {first}'}")

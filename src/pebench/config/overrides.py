@@ -32,6 +32,7 @@ def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
     """
     settings = {}
     for item in assignments:
+        # At the first =, as a value may have one too: encoding.first='rope(theta=50)'.
         name, equals, value = item.partition("=")
         if not equals:
             example = EXAMPLES.get(flag, "train.max_steps=100")
@@ -49,6 +50,7 @@ def assignments(settings: Mapping[str, Any]) -> list[str]:
 
 def literal(value: Any) -> str:
     """Return a value as the command line takes it."""
+    # Text stands without quotes, as a user types it. JSON spells the rest as `typed` reads it: true, null, 0.001.
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -62,6 +64,7 @@ def python_value(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
+        # Evaluates literals alone, never code: the text may come from a command line or from a record of somebody else.
         return ast.literal_eval(LITERALS.get(value, value))
     except UNREADABLE:
         return value
@@ -69,6 +72,7 @@ def python_value(value: Any) -> Any:
 
 def sort_key(value: Any) -> tuple[bool, Any]:
     """Return the key that sorts a setting's values; None, a default, comes first."""
+    # None and numbers do not compare with each other, so a flag in front decides between them.
     return value is not None, value
 
 
@@ -121,6 +125,7 @@ def typed(name: str, value: Any, kind: Any) -> Any:
 
     parser = _parser(kind)
     try:
+        # Text is parsed as a command line is, so that 1e-3 and true mean the same in a suite, in --set and in a file.
         if isinstance(value, str) or value is None:  # parse_object takes None for an absent value
             return parser.parse_args([f"--value={literal(value)}"]).value
         return parser.parse_object({"value": value}).value

@@ -9,6 +9,7 @@ CORE_ENCODINGS = ("add", "concat", "learned", "none", "rope")
 REFERENCE_ENCODING = "add"
 """Encoding that the others are compared to unless another is named."""
 
+# bf16-true and 64-true also hold the weights in that precision; the mixed ones keep them in 32 bits.
 PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
 """Lightning's names of the precisions that a run may compute in."""
 

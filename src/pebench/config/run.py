@@ -147,6 +147,7 @@ class RunConfig:
     def from_dict(values: Mapping[str, Any]) -> "RunConfig":
         """Return the configuration that `to_dict` wrote."""
         sections = {name: section(**values[name]) for name, section in SECTIONS.items()}
+        # Records of protocol 0.1 have no regime, stage or selected settings: the defaults are what they were made with.
         return RunConfig(**{**values, **sections, "selected": tuple(values.get("selected", ()))})
 
     def settings(self) -> dict[str, Any]:
@@ -166,6 +167,7 @@ class RunConfig:
     @functools.cached_property
     def kind_key(self) -> str:
         """Twelve hex digits that name this configuration apart from its seed, under this protocol."""
+        # The protocol is part of the key, so that a run made under older rules never passes for one of today's.
         values = {"protocol": PROTOCOL_VERSION} | self.to_dict()
         del values["seed"]
         # Settings that came later are left out at their defaults, so that the keys of older records stay as they are.
@@ -177,6 +179,7 @@ class RunConfig:
     @functools.cached_property
     def key(self) -> str:
         """Twelve hex digits that name this configuration under this protocol."""
+        # Made of the other key, not of the settings again: a plan of very many seeds hashes its settings once.
         return _digest(f"{self.kind_key}/{self.seed}")
 
     @functools.cached_property
@@ -197,12 +200,15 @@ class RunConfig:
     def directory(self) -> str:
         """The run's folder under the output folder: ``task/encoding/seed0-key``."""
         encoding = self.encoding.replace(":", ".")  # not every file system and shell takes the colon of module:Class
+        # For people who look at the folder: keys of selecting and of tested runs differ anyway, as the stage is in
+        # them.
         prefix = "select-" if self.stage == "select" else ""
         task = self.task.partition("(")[0].replace(":", ".")  # the key at the end stands for a task's options, too
         return f"{task}/{encoding}/{prefix}seed{self.seed}-{self.key}"
 
 
 def _digest(text: str) -> str:
+    # 48 bits: of a million configurations, two have the same key with a probability of about 0.2 %.
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -227,11 +233,13 @@ POSITIVE = (
 
 def _check_positive(config: RunConfig) -> None:
     for name, value in config.values_of(POSITIVE).items():
+        # Written so that NaN is refused too: every comparison with it is false.
         if value is not None and not 0 < value < math.inf:
             raise UserError(f"{name} must be positive, got {value}.")
 
 
 def _check_ranges(config: RunConfig) -> None:
+    # The upper ends are excluded: a dropout of 1 leaves nothing of the input, and a warm-up of 1 no step to decay over.
     model, train = config.model, config.train
     for name, value, top in (
         ("model.num_layers", model.num_layers, math.inf),
@@ -264,5 +272,6 @@ def check_seed(seed: int) -> None:
     Raises:
         UserError: With the limits.
     """
+    # The seeds that numpy and Lightning take.
     if not 0 <= seed < 2**32:
         raise UserError(f"a seed must be in [0, 2^32), got {seed}.")

@@ -69,6 +69,7 @@ class Execution:
         if self.device not in DEVICES:
             raise unknown_name("device", self.device, DEVICES)
         for name in ("jobs", "threads", "devices", "time_limit"):
+            # Asked this way round, NaN is refused too.
             if (value := getattr(self, name)) is not None and not 1 <= value < math.inf:
                 raise UserError(f"--{name.replace('_', '-')} must be at least 1, and finite, got {value:g}.")
 
@@ -93,10 +94,11 @@ class Execution:
         Args:
             jobs: Number of runs at a time, which share this machine's processors; None where it is not known.
         """
+        # PyTorch takes all cores unless a number is set: several runs at a time would then wait for each other.
         share = max(1, cores() // (jobs * self.devices)) if self.local and jobs else None
         folders, modules = tasks.needs()  # of encodings, too
         return Options(
-            out=self.out.resolve(),
+            out=self.out.resolve(),  # workers of a cluster start in another folder
             data_dir=self.data_dir and self.data_dir.resolve(),
             device=self.device,
             threads=self.threads or share,
@@ -135,11 +137,14 @@ def environment(how: Execution) -> Iterator[None]:
     Raises:
         UserError: In a process that multiprocessing starts, where a script is read a second time.
     """
+    # Set by multiprocessing while a new process imports the main script: a call there would start processes without
+    # end.
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UserError(
             "pebench was called while a run's process read this script again. Put the call below "
             "if __name__ == '__main__': or use executor='sequential'."
         )
+    # Variables instead of an argument: the libraries that download read them, and the processes of runs are given them.
     before = {name: os.environ.get(name) for name in OFFLINE}
     if how.offline:
         os.environ |= OFFLINE
@@ -169,11 +174,15 @@ def gpu_groups(how: Execution) -> list[str]:
     import torch
 
     each = how.devices
+    # As many as this torch can use: a card may be there that is too old for it.
     usable = torch.cuda.device_count() if how.device in ("auto", "cuda") and torch.cuda.is_available() else 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    # Where the user has chosen cards, their names (numbers or UUIDs) are handed on: a run's process counts from what it
+    # is given, so positions among the visible ones would mean other cards.
     cards = [str(number) for number in range(usable)] if visible is None else visible.split(",")[:usable]
     if 0 < len(cards) < each:
         raise UserError(f"--devices {each} expects as many GPUs, got {len(cards)}. Or run on processors: --device cpu")
+    # Cards that are left over are too few for a run, and stay idle.
     return [",".join(cards[i : i + each]) for i in range(0, len(cards) - each + 1, each)]
 
 
@@ -198,7 +207,10 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
     """
     if executor == "sequential":
         return
+    # Multiprocessing imports the script again in each process. A cluster's worker imports modules alone, and a printed
+    # command line neither.
     kinds, imports = list(kinds), (executor == "local", executor != "commands")
+    # Options too: in stack(first='mine') the encoding that must be known stands in one.
     words = [word for config in kinds for word in (config.encoding, *map(str, config.encoding_args.values()))]
     for kind, name, option in (
         ("encoding", registry.stays_here(words, *imports), "--pe module:Class"),
@@ -218,6 +230,7 @@ def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:
         UserError: With what was expected.
     """
     for config in kinds:
+        # DDP takes the mean of the devices' gradients, which is the batch's only if their shares are equally large.
         if (size := config.train.batch_size) % how.devices:
             raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
     if not how.local:
@@ -229,5 +242,5 @@ def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:
         raise UserError("--device cuda: there is none here, or this torch cannot use it. See: --device auto")
     if how.device == "cpu" or not there:
         for config in kinds:
-            if config.train.precision == "16-mixed":
+            if config.train.precision == "16-mixed":  # Lightning would compute in bfloat16 under this name
                 raise UserError("train.precision=16-mixed needs a GPU; on processors: bf16-mixed.")

@@ -17,8 +17,10 @@ REFRESH_S = 0.5
 
 def default_observer() -> Observer:
     """Return the observer of a Python program: a bar in a notebook, a silent one elsewhere."""
+    # Looked up, not imported: where nobody has loaded it there is no notebook.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
+    # IPython in a terminal has no kernel, and shows no HTML.
     return NotebookBar() if hasattr(shell, "kernel") else Observer()
 
 
@@ -35,6 +37,7 @@ class NotebookBar(Observer):
 
     def planned(self, stage: Stage) -> None:
         """Count from the beginning, for the runs of another stage."""
+        # Without the handle of the stage before, whose bar stays as it is.
         self.tally, self.text, self.handle = Tally(stage), stage.title or "starting", None
 
     def started(self) -> None:
@@ -67,6 +70,7 @@ class NotebookBar(Observer):
 
     def html(self) -> str:
         """Return the bar and the text beside it as HTML."""
+        # HTML wants a maximum above 0.
         bar = f'<progress value="{self.tally.steps:.0f}" max="{max(1, self.tally.steps_planned)}"></progress>'
         return f"<div>{bar} {self.tally.done} of {self.tally.total} runs <small>{escape(self.text)}</small></div>"
 

@@ -56,13 +56,15 @@ def preview_suite(
     """
     how = execution(out, options)
     plan = make_plan(suite)
-    find_executor(how.executor)
+    find_executor(how.executor)  # for its refusals: what a run would refuse, its preview refuses
     check_devices(plan.kinds, how)
     costs = check_costs(plan.kinds)
     selecting = plan.selecting()
     known = load_records(selecting, how.out)
+    # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
     runs = [*selecting, *plan.testing(known)]
     found = run_states(runs, how.out)
+    # Runs that another process is making are not this call's to make.
     left = ("to do", "failed") if how.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
     later = plan.undecided(known)

@@ -38,6 +38,7 @@ class Tally:
 
     def progress(self, config: RunConfig, step: int, now: float) -> None:
         """Count a run's steps up to `step`, reached at the time `now` in seconds."""
+        # The clock starts at the first step: how long imports and data took says nothing about the rest.
         self.since = self.since or now
         self.running[config.key] = step
         self.resumed_at.setdefault(config.key, step)
@@ -46,7 +47,7 @@ class Tally:
         """Count a run as done."""
         self.since = self.since or time.monotonic()
         self.done += 1
-        self.steps_finished += config.train.max_steps
+        self.steps_finished += config.train.max_steps  # also of one that failed early: none of its steps is left
         self.running.pop(config.key, None)
 
     def time_left(self) -> str:
@@ -56,6 +57,7 @@ class Tally:
             return ""
         elapsed = time.monotonic() - self.since
         seconds = elapsed * (self.steps_planned - self.steps) / steps_here
+        # The pace of the first two seconds is mostly that of a warm-up.
         return f", about {duration_text(seconds)} left" if elapsed > 2 else ""
 
     def name(self, config: RunConfig) -> str:
@@ -112,6 +114,8 @@ class Display(Observer):
 
     def note(self, message: str) -> None:
         """Print a line as it is."""
+        # Plain: rich takes brackets in a name for markup, colours numbers, and breaks lines that a log would keep
+        # whole.
         self.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
@@ -120,6 +124,7 @@ class Display(Observer):
         self.tally.progress(config, step, now)
         info = metric_text(config.task, metrics, "val")
         if self.console.is_terminal:
+            # A bar is added when a run reports for the first time, as few of the planned ones are running at once.
             if config.key not in self.bars:
                 name = self.tally.name(config)
                 self.bars[config.key] = self.live.add_task(name, total=config.train.max_steps, info="")

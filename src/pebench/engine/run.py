@@ -163,7 +163,7 @@ def run_suite(
             if title == "selecting":
                 runs = plan.selecting()
             else:
-                runs = plan.testing(records)
+                runs = plan.testing(records)  # only now: the selecting runs decide what is tested
                 untested = _untested(plan, records, how, observer)
             if not runs:
                 continue
@@ -188,6 +188,7 @@ def _stage(title: str, runs: Sequence[RunConfig], known: Mapping[str, Record], p
     todo = []
     for config in runs:
         record = known.get(config.key)
+        # A failure is kept as an outcome: the same mistake would fail again on every call.
         if record is None or (how.retry_failed and not record.ok):
             todo.append(config)
     failed = 0 if how.retry_failed else sum(not record.ok for record in known.values())
@@ -238,13 +239,14 @@ def _prepared(
         UserError: If a run cannot work, before any of them starts.
     """
     execute = find_executor(how.executor)
+    # First of all checks, as it needs no torch: a missing data set is reported before anything heavy is imported.
     for config in {(config.task, config.data): config for config in stage.todo}.values():
         find_task(config.task).check_available(config.data, how.data_dir)
     with observer.loading(), paused_garbage_collection():  # this loads torch
         if not how.here and not how.elsewhere:
-            warm_up()
+            warm_up()  # its imports go on while this process makes its own
         kinds = list({config.kind_key: config for config in stage.todo}.values())
-        check_costs(kinds)
+        check_costs(kinds)  # builds each encoding once: what cannot be built is refused before anything trains
         check_reach(kinds, how.executor)
         check_devices(kinds, how)
         if how.here:  # now, while Ctrl-C has nothing to save
@@ -252,7 +254,7 @@ def _prepared(
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
     options, resources = how.worker_options(jobs), how.resources(jobs)
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
-        write_plan(stage.runs, how.out)
+        write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()
         try:
             if not how.elsewhere:

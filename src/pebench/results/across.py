@@ -97,6 +97,8 @@ def comparable(tables: Iterable[Table]) -> list[list[Table]]:
     """
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for table in tables:
+        # Changes to the budget, not settings: budgets differ between tasks, and what was changed must be the same on
+        # all.
         config, settings = table.config, json.dumps(table.settings, sort_keys=True)
         groups.setdefault((table.protocol, config.tier, config.regime, config.selected, settings), []).append(table)
     return [group for group in groups.values() if len(group) > 1]
@@ -124,12 +126,14 @@ def summarise(tables: Sequence[Table]) -> Summary | None:
     (tables,) = groups
     lacking = _lacking(tables)
     labels = sorted({row.label for table in tables for row in table.rows} - lacking.keys())
+    # A row that lacks a seed would be compared on other draws of data order than the rest.
     seeds = [_common_seeds(table, labels) for table in tables]
     if len(labels) < 2 or not all(seeds):
         return None
     runs = [_values(table, labels, common) for table, common in zip(tables, seeds, strict=True)]
     scores = [np.nan_to_num(normalised(values)) for values in runs]  # a failed run's is 0
     finished = np.concatenate([np.isfinite(values) for values in runs], axis=1)
+    # Fewer, the more runs there are beyond `ENOUGH`: drawing takes about as long as with that many.
     replicates = max(REPLICATES // 10, min(REPLICATES, REPLICATES * ENOUGH // finished.size))
     reference = tables[0].reference
     rows = _standings(labels, scores, finished, labels.index(reference) if reference in labels else None, replicates)
@@ -169,6 +173,7 @@ def _standings(
     """
     import numpy as np
 
+    # Each seed counted once: the figures of the runs themselves, by the function that makes those of the resamples.
     whole = figures(scores, [np.ones((1, values.shape[1])) for values in scores], reference)
     drawn = [np.concatenate(parts) for parts in zip(*resampled(scores, reference, replicates), strict=True)]
     limits = [np.quantile(values, [ALPHA / 2, 1 - ALPHA / 2], axis=0) for values in drawn]
@@ -220,12 +225,15 @@ def _test_ranks(
     tasks, encodings = means.shape
     if tasks < MIN_TASKS or encodings < 3:
         return None, None, ()
+    # Else two rows that are equal but for rounding in single precision would not share a rank.
     rounded = np.round(means, DIGITS)
     if (rounded == rounded[:, :1]).all():  # nothing to rank: the statistic would be 0 / 0
         return 1.0, critical_difference(encodings, tasks), (tuple(sorted(labels)),)
     p = float(friedmanchisquare(*rounded.T).pvalue)
+    # Of the negative, as the highest score has rank 1.
     ranks = dict(zip(labels, rankdata(-rounded, axis=1).mean(axis=0).tolist(), strict=True))
     width = critical_difference(encodings, tasks)
+    # Nemenyi's test follows a significant Friedman's alone; without one no ranks differ, and all rows are one group.
     return p, width, groups(ranks, width if p < ALPHA else float("inf"))
 
 
@@ -263,6 +271,7 @@ def groups(ranks: dict[str, float], width: float) -> tuple[tuple[str, ...], ...]
     found: list[tuple[str, ...]] = []
     for start, name in enumerate(order):
         members = tuple(other for other in order[start:] if ranks[other] - ranks[name] < width)
+        # Rows stand by rank, so a set that is part of another is part of the last one.
         if len(members) > 1 and not (found and set(members) <= set(found[-1])):
             found.append(members)
     return tuple(found)

@@ -30,14 +30,15 @@ def write_bands(out: Path, records: Iterable[Record]) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     for file in (out / FOLDER).rglob("events.out.tfevents.*"):
-        file.unlink()
+        file.unlink()  # of rows that may be gone: TensorBoard would go on showing them
     layout: dict[str, dict[str, list[Any]]] = {}
     rows: dict[str, dict[str, dict[int, float]]] = {}
     for title, table in _titled(build_tables(records, allow_unmatched=True)):
         for row in table.rows:
             for name, points in band(row).items():
                 tags = [f"{title}/{name} {part}" for part in PARTS]
-                layout.setdefault(title, {})[name] = ["Margin", tags]
+                layout.setdefault(title, {})[name] = ["Margin", tags]  # TensorBoard's name of a chart with a band
+                # Names of encodings and options have characters that file systems refuse.
                 folder = re.sub(r"[^\w.,=()+-]+", " ", f"{title}, {row.label}").strip()
                 for place, tag in enumerate(tags):
                     rows.setdefault(folder, {})[tag] = {step: values[place] for step, values in points.items()}
@@ -71,6 +72,6 @@ def _titled(tables: list[Table]) -> Iterator[tuple[str, Table]]:
     for table in tables:
         words = [f"{table.task.name} {table.config.tier}", *assignments(table.naming_settings)]
         words += [f"{name} selected" for name in table.config.selected]
-        title = ", ".join(words).replace("/", " ")
+        title = ", ".join(words).replace("/", " ")  # a slash would begin another group of charts
         seen[title] += 1
         yield (title if seen[title] == 1 else f"{title} ({seen[title]})"), table

@@ -116,6 +116,7 @@ def setting_cell(value: Any) -> Cell:
     """Return a cell with the value of a setting."""
     if value is None:
         return Cell(NOTHING)
+    # To Python True is an integer; to a reader it is a word.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return Cell(str(value), float(value) if number else None)
 
@@ -124,6 +125,7 @@ def p_cell(p: float | None) -> Cell:
     """Return a cell with a p-value; see `p_text`."""
     if p is None:
         return Cell(NOTHING)
+    # All that are shown as <0.001 sort as equal.
     return Cell(p_text(p), max(0.001, round(p, _p_digits(p))))
 
 
@@ -140,6 +142,7 @@ def p_text(p: float | None) -> str:
 
 
 def _p_digits(p: float) -> int:
+    # 0.0496 would be shown as 0.050, and look as if it were not below the level that its verdict goes by.
     return 4 if round(p, 3) == ALPHA else 3
 
 
@@ -170,5 +173,5 @@ def plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str:
         >>> plus_minus(Estimate(0.6123, 0.0045, 8), 100, 2)
         '61.23 ± 0.45'
     """
-    mean = f"{scale * value.mean:{sign}z.{digits}f}"
+    mean = f"{scale * value.mean:{sign}z.{digits}f}"  # z: no negative zero
     return mean if value.half_width is None else f"{mean} ± {scale * value.half_width:.{digits}f}"

@@ -26,6 +26,7 @@ from pebench.tasks.registry import is_task
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
 
+# A mark of ours in the file, taken out of what is printed.
 IMAGES = "  keywords = {images},\n"
 """The line of an entry that took an encoding to images."""
 
@@ -34,6 +35,7 @@ IMAGES = "  keywords = {images},\n"
 def bibliography() -> dict[str, str]:
     """Return every entry by key: those of ``references.bib``, and pebench's own."""
     text = Path(__file__).with_name("references.bib").read_text(encoding="utf-8")
+    # An entry begins with an @ at the beginning of a line, which no field does.
     entries = re.split(r"\n(?=@)", text.strip())
     return {_key(entry): entry.strip() for entry in entries} | {OWN: _own()}
 
@@ -108,6 +110,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
         ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}
         return {OWN}.union(ours, *map(keys_of, tasks))
     plain = name.partition("(")[0]
+    # Here, as the error below is about an encoding alone, and a task or suite may have been meant.
     if plain not in encoding_cards() and ":" not in name and plain not in plugin_cards()[0]:
         raise unknown_encoding("encoding, task or suite", name, [*encoding_cards(), *TASKS, *suite_files(), OWN])
     return _of_encoding(*parse_encoding(name), images)
@@ -136,6 +139,7 @@ def _of_encoding(name: str, options: Mapping[str, Any], images: bool) -> set[str
 def _own_keys(name: str, images: bool) -> set[str]:
     """Return the keys that an encoding names itself; without images none on images, if it names others."""
     named = set(encoding_card(name).declared["cite"])
+    # If all its works are on images, they are what it has.
     return named if images else named - _on_images() or named
 
 
@@ -188,6 +192,7 @@ def title_and_link(key: str) -> tuple[str, str]:
     """Return the title of an entry and its address; empty where it has none."""
     fields = fields_of(bibliography()[key])
     link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
+    # Braces and escapes are for LaTeX, and not for a link's words.
     return re.sub(r"[{}]|\\\W", "", fields["title"]), link
 
 

@@ -23,6 +23,7 @@ def describe(place: Path) -> str:
     Raises:
         UserError: If there is no run, or more than one.
     """
+    # Without a record of its own the folder may be that of a run in progress, or hold a collection.
     if place.is_dir() and not any((place / name).exists() for name in (FILE_NAME, FAILURE)):
         holder = holder_of(place)
         if holder:
@@ -60,7 +61,7 @@ def _run_text(record: Record, place: Path) -> str:
     lines = [head + took]
     for title, values in sections.items():
         known = {name: value for name, value in values.items() if value is not None}
-        width = max(map(len, known), default=0)
+        width = max(map(len, known), default=0)  # a section may have nothing that is known
         lines += [f"\n{title}"] * bool(known) + [f"  {name:{width}}  {_text(value)}" for name, value in known.items()]
     if record.curve:
         lines += ["\ncurve", *(f"  {line}" for line in _curve(record.curve))]
@@ -123,7 +124,7 @@ def _values(records: Iterable[Record]) -> dict[str, set[str]]:
         facts = _facts(record) | _flat({"environment": record.environment, "status": record.status})
         facts |= {"data": record.dataset.get("fingerprint", "unknown")[:12]}  # beside data.max_len and the like
         for name, value in facts.items():
-            found.setdefault(name, set()).add(json.dumps(value))
+            found.setdefault(name, set()).add(json.dumps(value))  # as text: lists and mappings cannot be in a set
     return found
 
 
@@ -131,11 +132,13 @@ def _outcomes(a: Sequence[Record], b: Sequence[Record]) -> str:
     """Return a text table with the means of both by task and encoding, and their difference at equal seeds."""
     from tabulate import tabulate
 
+    # Settings that tell rows of one collection apart, of either: else its runs would overwrite each other by seed.
     distinguishing = sorted(_distinguishing(a) | _distinguishing(b))
     ours, theirs = _by_encoding(a, distinguishing), _by_encoding(b, distinguishing)
     rows = []
     for key in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(key, {}), theirs.get(key, {})
+        # At equal seeds, also where one collection has more: the means of each are over all that it has.
         difference = paired_difference(other, mine)
         means = (plus_minus(estimate(seeds.values()), 1, 4) if seeds else NOTHING for seeds in (mine, other))
         change = plus_minus(difference, 1, 4, "+") if difference else "no seed in common"
@@ -169,6 +172,7 @@ def _by_encoding(records: Iterable[Record], settings: Sequence[str]) -> dict[tup
     for record in records:
         config = record.config
         task = find_task(config.task)
+        # Selecting runs are never tested, so they compare by what selected.
         metric = f"test/{task.metric}" if config.stage == "test" else task.monitored(config.train.monitor)[0]
         facts = _facts(record)
         name = " ".join([config.label, *(f"{name}={_text(facts[name])}" for name in settings if name in facts)])

@@ -75,11 +75,13 @@ class Change:
     def verdict(self) -> Verdict:
         """The finding on the change: narrower, wider or turned (its sign is another), if it is significant."""
         before, after = self.ends
+        # Only whether it is significant is asked here, so the direction does not matter.
         found = verdict(self.difference, self.p_adjusted, higher_is_better=True)
         if not found.significant:
             return found
         if before.mean * after.mean < 0:
             return Verdict(Outcome.TURNED, found.n)
+        # By size: which of the two rows is ahead is the same at both ends.
         return Verdict(Outcome.NARROWER if abs(after.mean) < abs(before.mean) else Outcome.WIDER, found.n)
 
 
@@ -122,6 +124,7 @@ class Series:
             first, second = (table.row(label) for label in pair)
             if first and second:
                 ends.append((first.values, second.values))
+        # The same seeds at both ends: else their change would be one of seeds, too.
         seeds = sorted(set.intersection(*(set(first) & set(second) for first, second in ends))) if ends else []
         return [{seed: first[seed] - second[seed] for seed in seeds} for first, second in ends]
 
@@ -155,7 +158,9 @@ def compare_contrasts(
         if first and second and (difference := paired_difference(first.values, second.values)):
             found.append((pair, difference))
     differences = [difference for _, difference in found]
+    # Contrasts whose runs are still to come count too, so that no verdict changes only because others arrive.
     declared = len(possible_pairs(pairs, labels))
+    # A family of their own: comparisons with the reference are corrected among themselves.
     adjusted = holm([difference.p_value for difference in differences], declared)
     small = [None] * len(found) if margin is None else equivalences(differences, margin, declared)
     return [
@@ -179,6 +184,7 @@ def compare_changes(
     labels = sorted(set[str]().union(*of_tables), key=natural)
     pairs = [(label, reference) for label in labels if label != reference]
     pairs += [(first, second) for first, second in contrasts]
+    # Each once: a declared contrast may be one with the reference.
     pairs = possible_pairs(dict.fromkeys(pairs), of_tables[0] & of_tables[-1])
     found = []
     for pair in pairs:

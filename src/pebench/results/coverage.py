@@ -31,6 +31,8 @@ class Coverage:
     @cached_property
     def planned(self) -> tuple[RunConfig, ...]:
         """One run of each task with each encoding of the suite, before anything is selected or matched."""
+        # Without its regime and its selection, as what a page compares them with leaves both out, and costs take long
+        # to count.
         return tuple(replace(self.suite, regime="width", select={}).kinds()) if self.suite else ()
 
     @property
@@ -41,6 +43,7 @@ class Coverage:
     def asked(self, table: Table) -> list[RunConfig]:
         """Return the kinds of run of a table that the suite asked for."""
         suite, config = self.suite, table.config
+        # Runs of the same settings that were matched or tuned otherwise answer another question.
         if not suite or (suite.regime, tuple(sorted(suite.select))) != (config.regime, config.selected):
             return []
         return [kind for kind in self.planned if table.has_settings_of(kind)]
@@ -67,7 +70,7 @@ class Coverage:
         tables, rows = [], []
         for table in self.tables:
             labels = {kind.label for kind in self.asked(table)}
-            if not labels:
+            if not labels:  # none of the suite's rows has this table's settings
                 tables.append(f"{table.task.name} (other settings)")
                 continue
             rows += [f"{table.task.name} {row.label}" for row in table.rows if row.label not in labels]
@@ -89,6 +92,7 @@ class Coverage:
         """Yield the seeds that other rows have or the suite plans, and those of values chosen since the tests."""
         seeds = {record.config.seed for record in table.records}
         for row in table.rows:
+            # Seeds of other rows too: a row that lacks one of them is compared on fewer, whoever asked for it.
             expected = seeds.union(self.seeds if row.label in asked else ())
             missing = expected - row.values.keys() - row.failed.keys()
             yield from (self._absence(table.config, row.label, seed) for seed in sorted(missing))
@@ -102,7 +106,7 @@ class Coverage:
     def _failed(self, selecting: Iterable[Record]) -> Iterator[Absence]:
         """Yield the runs that select and failed; a value at which training diverges has been tried."""
         for record in selecting:
-            if not record.ok and not record.diverged:
+            if not record.ok and not record.diverged:  # a value that diverges is no choice, and so has its answer
                 config = record.config
                 tried = _settings_text(config, config.selected)
                 yield self._absence(config, config.label, config.seed, record.reason, tried)
@@ -114,6 +118,7 @@ class Coverage:
         known = set()
         for config in (record.config for record in records):
             tried = _settings_text(config, suite.select)
+            # Without its reason, so that a run that failed counts as known: `_failed` lists it.
             known.add(self._absence(config, config.label, config.seed, tried=tried))
         for kind in kinds:
             for candidate, seed in itertools.product(suite.candidates(kind), suite.selecting_seeds(kind.task)):
@@ -125,6 +130,7 @@ class Coverage:
     @cached_property
     def without_table(self) -> list[Absence]:
         """Runs of the suite on tasks, at settings, that nothing is tested on."""
+        # The selecting runs of these have no table to be listed under, either.
         tested = [self._absence(kind, kind.label, seed) for kind in self.untested for seed in self.seeds]
         return [*tested, *self._failed(self.selecting), *self._untried(self.untested, self.selecting)]
 

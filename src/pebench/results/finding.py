@@ -27,7 +27,7 @@ def finding(page: Page) -> str:
     for table in page.tables:
         name, tests = page.coverage.table_name(table), page.equivalences(table)
         for row in table.rows:
-            if row.verdict is None:
+            if row.verdict is None:  # the reference, and rows without a seed in common with it
                 continue
             found.setdefault(row.verdict.outcome, {}).setdefault(name, []).append(row.label)
             if row.label in tests and tests[row.label].holds:

@@ -82,6 +82,7 @@ class Results:
         tested = [record for record in self.records if record.config.stage == "test"]
         if not any(record.config.selected for record in tested):
             return tested
+        # By the page, so that the frame and the tables never count different runs.
         superseded = {record.identity for table in self.page.tables for record in table.superseded}
         return [record for record in tested if record.identity not in superseded]
 
@@ -134,8 +135,10 @@ class Results:
         """The page of the results; tables whose rows break their regime are marked."""
         from pebench.results.page import Page
 
+        # A suite without a question is the one that `run` makes of its arguments: nothing was declared with it.
         declared = self.suite if self.suite and self.suite.question else None
         known = any(record.config.label == self.reference for record in self.records)
+        # A reference that has no run yet leaves out differences here, where a page that is asked for it refuses.
         reference = self.reference if known and not declared else None
         return Page.of(self.records, declared, allow_unmatched=True, reference=reference)
 
@@ -156,6 +159,7 @@ class Results:
         for table in self.page.tables if self.records else ():
             found = results(table, self.page)
             costly = costs(table)
+            # The numbers of parameters: throughput and memory on whatever machine has the notebook say little.
             shown = {**found, **{name: costly[name] for name in list(costly)[:2]}}
             parts.append(_html_table(title(table), {name: column.texts for name, column in shown.items()}))
         return "\n".join(parts)
@@ -191,6 +195,7 @@ def _settings(config: RunConfig) -> dict[str, Any]:
 def _varied(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of settings that have more than one value."""
     names = list(dict.fromkeys(name for values in settings for name in values))
+    # Compared as text: lists cannot be in a set, and 1 and True are equal to Python.
     return [name for name in names if len({repr(values.get(name)) for values in settings}) > 1]
 
 

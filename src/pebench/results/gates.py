@@ -47,6 +47,7 @@ def _order_blind(page: Page, table: Table) -> tuple[bool, str] | None:
     shuffled = row.extrapolation("accuracy").get("shuffled", {}) if row and not table.task.causal else {}
     if not row or not shuffled:
         return None
+    # By seed, as changes of opposite sign would cancel in a mean.
     most = max(abs(row.values[seed] - value) for seed, value in shuffled.items() if seed in row.values)
     examples = min(record.dataset.get("sizes", {}).get("test", 1000) for record in row.records if record.ok)
     return most <= max(0.001, 1.5 / examples), f"at most {100 * most:.2f} points"  # 1.5: one example, and rounding
@@ -59,6 +60,7 @@ def _order_learned(page: Page, table: Table) -> tuple[bool | None, str] | None:
         return None
     unsolved = [f"{name} {100 * mean:.1f} %" for name, mean in means.items() if mean < 0.95]
     reached = "no none" if guess is None else f"none {100 * guess:.1f} %"
+    # 0.03 is about three standard errors of a share of a third among 2,000 test texts.
     holds = None if guess is None else abs(guess - CHANCE) <= 0.03
     return False if unsolved else holds, f"{reached}; unsolved: {shortened(unsolved) or 'by no other'}"
 
@@ -81,10 +83,12 @@ def _twice_as_long(page: Page, table: Table) -> tuple[bool, str] | None:
         if not row or "2x" not in (longer := row.extrapolation("loss")):
             continue
         usual = {record.config.seed: record.metrics["test/loss"] for record in row.records if record.ok}
+        # The ratio of two perplexities is the exponential of the difference of their losses.
         grown[name] = fmean(math.exp(loss - usual[seed]) for seed, loss in longer["2x"].items())
     if not grown:
         return None
     found = ", ".join(f"{name} {grown[name]:.2f} times" if name in grown else f"no {name}" for name in ("add", "alibi"))
+    # A row that is not there breaks nothing: its default lies on the limit.
     return grown.get("add", 1.5) >= 1.5 and grown.get("alibi", 1.0) <= 1.02, found
 
 
@@ -111,6 +115,7 @@ def _projections(page: Page, table: Table) -> tuple[bool | None, str] | None:
         if row.config.encoding == "concat-proj" and alone and other:
             gaps.append(paired_difference(row.values, other.values))
     clear = [gap for gap in gaps if gap and gap.half_width is not None and abs(gap.mean) > gap.half_width]
+    # A gap at one scale may be due to that scale: it must be clear at several, with one sign.
     survives = len(gaps) > 1 and len(clear) == len(gaps) and len({gap.mean > 0 for gap in clear}) == 1
     different = concat.p_adjusted is not None and concat.p_adjusted < ALPHA
     words = "equivalent" if small.holds else "different" if different else "neither separable nor equivalent"
@@ -120,6 +125,7 @@ def _projections(page: Page, table: Table) -> tuple[bool | None, str] | None:
 
 def _nanogpt(page: Page, table: Table) -> tuple[bool, str] | None:
     row, target = table.row("learned"), NANOGPT.get(table.config.tier)
+    # Runs with other settings than the recipe's are not what its published loss is about.
     changed = table.settings or table.config.selected
     if table.task.name != "lm-shakespeare" or target is None or changed or row is None or not row.values:
         return None

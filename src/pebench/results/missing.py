@@ -60,10 +60,12 @@ def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
             (selecting if absence.values else tested).setdefault(absence.label, []).append(absence.seed)
         else:
             label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
-            reason = absence.reason.replace("`", "'")
+            reason = absence.reason.replace("`", "'")  # a backtick would end the code that it stands in
             failed.append((f"Failed: {label} seed {absence.seed}: ", Code(reason)))
     missing = [(f"Missing: {label} {seeds_text(seeds)}",) for label, seeds in tested.items()]
     for label, seeds in selecting.items():
+        # A seed stands for several runs, one for each value that is tried; they are counted, and their seeds named
+        # once.
         count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
         missing.append((f"Missing: {label}, {count}, {seeds_text(set(seeds))}",))
     return [*failed, *missing]

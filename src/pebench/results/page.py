@@ -63,8 +63,10 @@ class Page:
         shared = suite is not None and suite.shared_machine
         tables = [replace(table, shared_machine=shared) for table in tables]
         page = Page(tuple(tables), suite, _without_table(records, tables))
+        # Afterwards, as which rows a table lacks is known by the page alone.
         page = replace(page, tables=tuple(map(page._corrected_for_declared, page.tables)))
         labels = sorted({row.label for table in page.tables for row in table.rows})
+        # Only one that was asked for here: a suite's own reference may still have to run.
         if reference and reference not in labels:
             raise unknown_name("reference", reference, labels)
         if suite and not any(page.of_suite(table) for table in page.tables):
@@ -129,6 +131,7 @@ class Page:
         if margin is None:
             return {}
         rows = [(row.label, row.difference) for row in table.rows if row.difference]
+        # Less one, as the reference is not compared with itself.
         found = equivalences([difference for _, difference in rows], margin, table.declared - 1)
         return {label: one for (label, _), one in zip(rows, found, strict=True)}
 
@@ -151,7 +154,7 @@ class Page:
         found: dict[tuple[str, str], dict[Any, Table]] = {}
         for table in filter(self.of_suite, self.tables):
             value = table.config.values_of([setting])[setting]
-            found.setdefault((table.task.name, table.protocol), {})[value] = table
+            found.setdefault((table.task.name, table.protocol), {})[value] = table  # protocols are not compared
         series = []
         for (task, _), tables in found.items():
             if len(tables) > 1:
@@ -174,6 +177,7 @@ class Page:
     def overviews(self) -> list[list[Table]]:
         """Groups of tables that compare, without those that are shown along a setting."""
         shown = {table for series in self.series for table in series.ordered}
+        # Tables along a setting are a series of one task each; side by side they would be shown a second time.
         return [group for group, _ in self.summaries if not shown.issuperset(group)]
 
 

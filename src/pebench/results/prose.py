@@ -41,6 +41,7 @@ Inline = str | Code | Strong | Link
 Prose = tuple[Inline, ...]
 """A sentence or a paragraph."""
 
+# Text between marks may go over the end of a line, as sentences in docstrings do (DOTALL).
 MARKS = re.compile(r"`([^`]*)`|\*\*(.+?)\*\*", re.DOTALL)
 
 

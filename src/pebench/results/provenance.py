@@ -21,10 +21,11 @@ def command(table: Table) -> str:
     words = ["pebench", "run", "--task", table.task.name, "--tier", table.config.tier]
     if names != CORE_ENCODINGS:
         words += [word for name in names for word in ("--pe", name)]
-    if seeds == [*range(len(seeds))]:
+    if seeds == [*range(len(seeds))]:  # what --seeds N means
         words += ["--seeds", str(len(seeds))]
     else:
         words += [word for seed in seeds for word in ("--seed", str(seed))]
+    # Not those of the protocol that the runs were made under: the command is run by today's pebench.
     settings = dict(table.settings_today)
     if table.config.regime != "width":
         settings |= _width_of_the_reference(table)
@@ -114,8 +115,8 @@ def changed_plugins(records: Iterable[Record]) -> list[str]:
         ("task", tasks.source_now, _tasks_of(records)),
     ):
         for name, sources in _sources(plugins).items():
-            now = source_now(name)
-            if now and set(sources) - {now, "unknown"}:
+            now = source_now(name)  # nothing where the plug-in is not installed: no change can be seen
+            if now and set(sources) - {now, "unknown"}:  # a record may not know its source
                 texts.append(
                     f"{kind} {name!r} has changed since runs here were done with it: its source was "
                     f"{', '.join(s[:SHORT] for s in sources if s != now)} and is {now[:SHORT]} now. They are kept; "
@@ -177,6 +178,7 @@ def _mixed_code(records: Iterable[Record]) -> str:
 def _mixed_devices(table: Table) -> str:
     """Return sentences on devices that differ between rows, or only between seeds, and on which rows ran where."""
     runs = [(row.label, r.config.seed, r.environment) for row in table.rows for r in row.records if r.environment]
+    # The number of threads is named only where it differs, as it then rounds sums in another order.
     several = len({found.get("threads") for *_, found in runs}) > 1
     places: dict[str, dict[str, list[int]]] = {}
     for label, seed, found in runs:
@@ -189,6 +191,7 @@ def _mixed_devices(table: Table) -> str:
     else:
         text = "Seeds were not all run on the same device; of each seed, all rows were."
     number = Counter(label for label, *_ in runs)
+    # The place that ran most is named last, without its rows: the others are the exceptions.
     *fewer, most = sorted(places, key=lambda place: sum(map(len, places[place].values())))
     where = [
         f"{place} ran "

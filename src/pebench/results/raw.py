@@ -28,11 +28,12 @@ def raw_rows(page: Page, table: Table) -> list[dict[str, Any]]:
     equivalent = page.equivalences(table)
     missing: dict[str, list[int]] = {}
     for absence in page.absences(table):
-        if absence.reason is None and not absence.values:
+        if absence.reason is None and not absence.values:  # tested runs; failed ones have a column of their own
             missing.setdefault(absence.label, []).append(absence.seed)
     rows = []
     for row in table.rows:
         rows.append(_raw_row(row, table, equivalent.get(row.label)) | {"missing": missing.get(row.label, [])})
+    # A row without runs has the columns of the others, so that every line of the CSV has as many.
     empty: dict[str, Any] = {name: {} if isinstance(value, dict) else None for name, value in rows[0].items()}
     for kind in page.coverage.lacking(table):
         rows.append(empty | {

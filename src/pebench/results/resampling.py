@@ -31,7 +31,7 @@ def normalised(values: "Array") -> "Array":
 
     known = values[np.isfinite(values)]
     if not known.size or known.min() == known.max():
-        return values * 0 + 1
+        return values * 0 + 1  # not ones: what is NaN stays NaN
     return (values - known.min()) / (known.max() - known.min())
 
 
@@ -60,7 +60,9 @@ def resampled(
         size = min(step, replicates - start)
         counts = []
         for n in (values.shape[1] for values in scores):
+            # The remainder of 64 random bits favours low numbers by less than n in 2^64.
             drawn = (bits.random_raw(size * n) % np.uint64(n)).astype(np.int64).reshape(size, n)
+            # Each resample gets n bins of its own, so that one count does all of them.
             flat = drawn + n * np.arange(size)[:, None]
             counts.append(np.bincount(flat.ravel(), minlength=size * n).reshape(size, n).astype(np.float64))
         yield figures(scores, counts, reference)
@@ -88,7 +90,7 @@ def figures(
     iqm = np.stack([_weighted_iqm(row, weights) for row in together], axis=1)
     means = [weight @ values.T / values.shape[1] for values, weight in zip(scores, counts, strict=True)]
     rank = np.mean([rankdata(-np.round(mean, DIGITS), axis=1) for mean in means], axis=0)
-    improvement = np.full_like(iqm, 0.5)
+    improvement = np.full_like(iqm, 0.5)  # without a reference nobody asks for it
     if reference is not None:
         parts = [_improvement(v, v[reference], weight) for v, weight in zip(scores, counts, strict=True)]
         improvement = np.mean(parts, axis=0)
@@ -118,5 +120,6 @@ def _improvement(scores: "Array", reference: "Array", weights: "Array") -> "Arra
     found = []
     for row in scores:
         below, upto = (np.searchsorted(reference[order], row, side=side) for side in ("left", "right"))
+        # Runs of the reference strictly below, and up to and with ties: their mean counts a tie as half.
         found.append(np.einsum("ij,ij->i", weights, passed[:, below] + passed[:, upto]) / 2 / row.size**2)
     return np.stack(found, axis=1)

@@ -84,6 +84,7 @@ def over_seeds(runs: Sequence[Mapping[Place, float]]) -> list[tuple[Place, float
         >>> over_seeds([{500: 2.0, 1000: 1.0}, {500: 4.0}])
         [(500, 3.0, 2.0, 4.0)]
     """
+    # Where one seed has no point, a mean of the others would jump without anything having happened.
     places = sorted(set.intersection(*map(set, runs))) if runs else []
     values = [[run[place] for run in runs] for place in places]
     return [(place, fmean(seeds), min(seeds), max(seeds)) for place, seeds in zip(places, values, strict=True)]
@@ -103,6 +104,7 @@ def paired_difference(values: Mapping[int, float], reference: Mapping[int, float
         >>> paired_difference({0: 1.0}, {1: 1.0}) is None
         True
     """
+    # At equal seeds two runs share data order, initial values and augmentation, and their difference is free of those.
     common = sorted(values.keys() & reference.keys())
     if not common:
         return None
@@ -122,6 +124,8 @@ def _p_value(differences: Sequence[float]) -> float | None:
     if len(differences) < 2:
         return None
     mean, error = fmean(differences), _standard_error(differences)
+    # Relative to large means, absolute for small ones: metrics are in single precision, so equal ones differ in the
+    # last digits.
     if error <= ROUNDING * max(1.0, abs(mean)):
         return 0.0 if abs(mean) > ROUNDING and len(differences) >= MIN_PAIRS else 1.0
     return float(2 * stdtr(len(differences) - 1, -abs(mean) / error))
@@ -148,6 +152,7 @@ def p_values_without_each(values: Mapping[int, float], reference: Mapping[int, f
     differences = np.array([values[seed] - reference[seed] for seed in seeds])
     n, mean = len(seeds) - 1, differences.mean()
     away = differences - mean
+    # In closed form for all seeds at once: pages ask for it in every row of every table.
     means, squares = mean - away / n, (away**2).sum() - away**2 * (n + 1) / n  # of the others, about their own mean
     errors = np.sqrt(np.maximum(squares, 0.0) / (n - 1) / n)
     known = errors > ROUNDING * np.maximum(1.0, abs(means))  # else equal but for rounding
@@ -183,9 +188,10 @@ def equivalence(difference: Difference, margin: float) -> float | None:
     error = difference.standard_error
     if difference.n < MIN_PAIRS or error is None:
         return None
+    # Of the two one-sided tests the one against the nearer margin has the larger p-value.
     distance = abs(difference.mean) - margin
     if error <= ROUNDING * max(1.0, abs(difference.mean)):
-        return 0.0 if distance < 0 else 1.0
+        return 0.0 if distance < 0 else 1.0  # without scatter the mean alone decides
     return float(stdtr(difference.n - 1, distance / error))
 
 
@@ -224,6 +230,6 @@ def holm(p_values: Sequence[float | None], declared: int = 0) -> list[float | No
     adjusted: list[float | None] = [None] * len(p_values)
     count, largest = max(len(tested), declared), 0.0
     for rank, (p, place) in enumerate(tested):
-        largest = max(largest, min(1.0, (count - rank) * p))
+        largest = max(largest, min(1.0, (count - rank) * p))  # a larger p-value is never adjusted below a smaller one
         adjusted[place] = largest
     return adjusted

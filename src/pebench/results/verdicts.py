@@ -69,7 +69,7 @@ def verdict(difference: Difference, p_adjusted: float | None, higher_is_better: 
         >>> verdict(Difference(0.2, None, 1, None), None, higher_is_better=False).text
         'no test with 1 seed'
     """
-    if p_adjusted is None:
+    if p_adjusted is None:  # one seed has no standard error
         outcome = Outcome.NOT_TESTED
     elif p_adjusted >= ALPHA:
         outcome = Outcome.NOT_SEPARABLE

@@ -49,6 +49,8 @@ class Cost:
 
         Operations that a batch shares, as those of a projected table, count once for all of it.
         """
+        # Operations are linear in the examples: one more example adds its own part, and what is left of the first is
+        # shared.
         one, two = self.hooks(1), self.hooks(2)
         return self.layers() + (one + (self.batch_size - 1) * (two - one)) // self.batch_size
 
@@ -74,6 +76,7 @@ def cost(config: RunConfig) -> Cost:
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
     try:
         with torch.random.fork_rng(devices=[]):
+            # With numbers, unlike the outline below: the constructor of anyone's encoding may compute with its tables.
             encoding = build_encoding(config.encoding, spec, config.encoding_args)
             widths = encoding_widths(encoding)
     except UserError:
@@ -86,7 +89,7 @@ def cost(config: RunConfig) -> Cost:
     ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, pooled=not task.kind.per_token)
     with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
         outline = Outline(ends, encoding, model.d_ff)
-    options = tuple(sorted(config.encoding_args.items()))
+    options = tuple(sorted(config.encoding_args.items()))  # hashable, for the cache of the counts
     maker: Any = type(encoding)  # mypy takes nn.Module's classes to have no hash
     return Cost(
         encoding=count_parameters(encoding),
@@ -105,6 +108,7 @@ def _layer_flops(ends: "Ends", spec: "EncodingSpec", d_ff: int | None, widths: t
     from pebench.models.outline import layer_flops
 
     with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        # With gradients whatever the caller has set, as backward is counted, and without a trace in its random numbers.
         return layer_flops(ends, spec, d_ff, widths)
 
 
@@ -125,6 +129,7 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
             with torch.no_grad():
                 prepared = encoding.prepare(encoding.place(grid_positions(spec.extent)).float())  # which runs keep
             content = torch.zeros(examples, spec.max_len, encoding.content_width, requires_grad=True)
+            # One scalar of every output, so that backward runs through each hook as training does.
             return count_flops(lambda: torch.stack([x.sum() for x in _hook_outputs(encoding, content, prepared)]).sum())
         except Exception:
             return 0
@@ -177,6 +182,7 @@ def matched(config: RunConfig, reference: RunConfig) -> RunConfig:
     """
     if config.regime == "width":
         return config
+    # Costs are linear in the width of the feed-forward layers, so two widths give the line on which the target's lies.
     target, narrow = cost(reference).of(config.regime), _with_d_ff(config, 1)
     least = cost(narrow).of(config.regime)
     slope = cost(_with_d_ff(config, 2)).of(config.regime) - least
@@ -194,4 +200,5 @@ def matched(config: RunConfig, reference: RunConfig) -> RunConfig:
 
 def _with_d_ff(config: RunConfig, d_ff: int) -> RunConfig:
     usual = 4 * config.model.d_model
+    # None at the usual width, so that a row that needs no matching has the settings of a run at equal width.
     return replace(config, model=replace(config.model, d_ff=None if d_ff == usual else d_ff))

@@ -85,7 +85,7 @@ class Lease:
     def release(self) -> None:
         """Give the run back: delete the file."""
         self._done.set()
-        self.path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)  # gone if others took this process for dead
 
     def _renew(self) -> None:
         while not self._done.wait(RENEW_S):
@@ -185,6 +185,7 @@ def _alive(path: Path) -> bool:
     holder = _read(path)
     if holder is not None and holder.place == _myself().place:
         born = _born(holder.pid)
+        # Where the system does not say when a process began, its number alone proves nothing: the file's age decides.
         if born or holder.born:
             return born == holder.born
     probe = path.with_name(f".clock-{uuid4().hex}")
@@ -202,6 +203,8 @@ def _alive(path: Path) -> bool:
 def _born(pid: int) -> int:
     """Return the start of a process of this machine, in clock ticks since boot; -1 if there is none, 0 if unknown."""
     try:
+        # The start is field 22 of the line (proc(5)). It is counted from behind the program's name, which may have
+        # spaces and brackets.
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19])
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         if Path("/proc/self/stat").exists():

@@ -43,11 +43,13 @@ class Plan:
         for kind in self.kinds:
             for config in self.candidates(kind):
                 runs += [config.with_seed(seed) for seed in self.suite.selecting_seeds(kind.task)]
+        # By seed first, so that an interrupted suite has tried every value once. Sorting keeps the order of the kinds.
         return _unique(sorted(runs, key=lambda config: config.seed))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """Return a kind of run with each combination of the values to select from."""
         names = tuple(sorted(self.suite.select))
+        # The stage is part of a run's key: selecting and tested runs are never taken for each other.
         return [replace(config, selected=names, stage="select") for config in self.suite.candidates(kind)]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
@@ -63,6 +65,7 @@ class Plan:
         if not self.suite.select:
             return kind
         tried = self._tried(kind, records)
+        # No choice before it is final: runs that are tested with another value meanwhile would be for nothing.
         if not all(trial.settled for _, trial in tried):
             return None
         winner = best(trial for _, trial in tried)
@@ -125,6 +128,7 @@ def run_states(plan: Sequence[RunConfig], out: Path) -> list[str]:
 
 def run_state(folder: Path) -> str:
     """Return the state of one run, by its folder; see `run_states`."""
+    # The record first: a process may hold its run for a moment after it has written it.
     if (folder / FILE_NAME).exists():
         return "done"
     if holder_of(folder):
@@ -196,6 +200,7 @@ def _sample(plan: Sequence[RunConfig], out: Path) -> Iterable[tuple[Path, Record
     folders = {out / config.directory.partition("/")[0] for config in plan}  # one for each task
     parents = [parent for folder in folders for parent in folder.glob("*")]
     for parent in sorted(parents):
+        # A few, as a folder may hold thousands, and runs of one kind take much the same time.
         for path in itertools.islice(parent.glob(f"*/{FILE_NAME}"), SAMPLE):
             if (record := read_record(path.parent)) and record.ok:
                 yield path.parent, record
@@ -206,6 +211,7 @@ def _pace(record: Record, seconds: float) -> tuple[float, float]:
     train = record.config.train
     step = seconds / train.max_steps
     if record.throughput:
+        # Throughput leaves out start, validation and test, which do not grow with the steps.
         step = min(step, train.batch_size / record.throughput)
     return seconds - step * train.max_steps, step
 
@@ -237,6 +243,7 @@ def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
 def planned_runs(out: Path) -> list[str]:
     """Return every run that was ever planned for an output folder, as its folder there; earlier plans come first."""
     found: dict[str, None] = {}
+    # By time, as names are hashes: `pebench status` lists runs in the order in which they were planned.
     for path in sorted((out / PLANS).glob("*.json"), key=lambda path: path.stat().st_mtime):
         with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged plan is ignored
             runs = json.loads(path.read_text(encoding="utf-8"))["runs"]

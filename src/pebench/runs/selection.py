@@ -40,6 +40,7 @@ class Trial:
             return None
         config = self.records[0].config
         metric, _ = find_task(config.task).monitored(config.train.monitor)
+        # A run without the metric makes the mean NaN, and so leaves the value without a score.
         mean = fmean(record.metrics.get(metric, math.nan) for record in self.records)
         return mean if math.isfinite(mean) else None
 
@@ -50,6 +51,7 @@ class Trial:
         A value with which a run diverged is no choice. A run that is missing, or failed for a reason that is not the
         value's (it was killed, say), might still make it the best.
         """
+        # One diverged seed is enough: the mean of the others would favour a value that works by luck.
         complete = len(self.records) == self.seeds and all(record.ok for record in self.records)
         return complete or any(record.diverged for record in self.records)
 

@@ -22,6 +22,7 @@ def status(out: Path) -> str:
     Raises:
         UserError: If there is no such folder, or nothing in it.
     """
+    # Found ones too: those that `pebench merge` has laid out were never planned here.
     runs = list(dict.fromkeys([*planned_runs(out), *_found(out)]))
     if not runs:
         raise UserError(f"{str(out)!r} is no output folder of pebench: nothing is planned or recorded there.")
@@ -89,7 +90,7 @@ def _left(out: Path, states: dict[str, str]) -> str:
 
 
 def _progress(run: str, holder: Holder) -> str:
-    since = duration_text(max(0.0, time.time() - holder.since))
+    since = duration_text(max(0.0, time.time() - holder.since))  # clocks of machines differ
     metric = metric_text(_task(run), holder.metrics, "val")
     return f"step {holder.step}{metric and ', ' + metric}, for {since}, process {holder.pid} on {holder.host}"
 

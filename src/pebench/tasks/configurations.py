@@ -14,6 +14,7 @@ from pebench.tasks.registry import find_task
 def default_tier(task: Task) -> str:
     """Return the tier of a user who names none: quick where the task is embedded, else core, if it has these."""
     usual = "quick" if task.embedded else "core"
+    # A task of a user may have neither. Budgets are listed from small to large, so the last one is its largest.
     return usual if usual in task.budgets else list(task.budgets)[-1]
 
 
@@ -41,6 +42,7 @@ def configure(
     card = find_task(task)
     tier = tier or default_tier(card)
     if tier not in card.budgets:
+        # Valid are the tiers of this task, not all of them: embedded tasks have no core, and the others no quick.
         valid = ", ".join(card.budgets)
         raise UserError(f"task {task!r} has no tier {tier!r}. Valid for it: {valid}.")
     encoding_args = normal_options(encoding, encoding_args or {})
@@ -49,6 +51,8 @@ def configure(
         task=card.name, encoding=encoding, seed=seed, tier=tier, encoding_args=encoding_args,
         model=budget.model, data=budget.data, train=budget.train,
     )  # fmt: skip
+    # Last, so that a setting is checked against what this task has: patches do not apply to texts, nor vocabularies to
+    # images.
     return override(config, settings or {})
 
 
@@ -62,6 +66,7 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
         UserError: For anything that is missing, does not exist or cannot work.
     """
     kinds: dict[str, Any] = {f.name: f.type for f in fields(RunConfig)}
+    # These have no single type to convert to: below, each of their settings is checked by its own name.
     for part in (*SECTIONS, "encoding_args"):
         del kinds[part]
     given, parts, settings = dict[str, Any](), dict[str, Mapping[str, Any]](), dict[str, Any]()
@@ -77,10 +82,13 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
     if missing := [name for name in ("task", "encoding", *SECTIONS) if name not in values]:
         raise UserError(f"{missing[0]} is missing.")
     names = given.pop("task"), given.pop("encoding"), given.pop("seed", 0), given.pop("tier", "core")
+    # From the task's budget, not from the values alone, so that names and options are checked as on a command line.
     config = configure(*names, encoding_args=parts.get("encoding_args"))
     for part, kind in SECTIONS.items():
         usual = vars(getattr(config, part))
         asked = vars(kind()) | parts[part]  # a setting that an older pebench did not have is as it was then
+        # Only what differs from the budget is set: `override` refuses what does not apply to a task, which records hold
+        # as null.
         settings |= {f"{part}.{name}": value for name, value in asked.items() if (name, value) not in usual.items()}
     config = replace(override(config, settings), **given)
     if strangers := sorted({*config.selected} - {*setting_names(config)}):

@@ -53,6 +53,7 @@ class TaskKind:
         return 2 if self.percent else 4
 
 
+# Modules are named by their paths, as importing one loads torch, which plans, records and tables do without.
 TEXT_CLASSIFICATION = TaskKind(
     name="text classification", module="pebench.models.text_classifier:TextClassifier",
     metric="accuracy", higher_is_better=True, unit="texts", causal=False, percent=True,
@@ -63,6 +64,8 @@ IMAGE_CLASSIFICATION = TaskKind(
     metric="accuracy", higher_is_better=True, unit="images", causal=False, percent=True,
 )  # fmt: skip
 
+# Bits per byte instead of perplexity per token: they do not depend on how a text is cut into tokens, so that
+# characters, words and byte pairs compare.
 LANGUAGE_MODELLING = TaskKind(
     name="language modelling", module="pebench.models.language_model:LanguageModel",
     metric="bits_per_byte", higher_is_better=False, unit="windows", causal=True, per_token=True,

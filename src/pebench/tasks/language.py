@@ -9,6 +9,7 @@ from pebench.tasks.kinds import LANGUAGE_MODELLING
 
 
 def _lm(name: str, **rest: Any) -> Task:
+    # Prepared by the vocabulary alone: tokens are one long row, which is cut to windows of any length when it is read.
     return Task(name=name, kind=LANGUAGE_MODELLING, beyond=(2, 4), prepared_by=("vocab_size",), **rest)
 
 
@@ -17,6 +18,8 @@ TASKS = (
         "lm-grammar",
         summary="Sentences of a small grammar with agreement across clauses (embedded)",
         data="pebench.data.language:Grammar",
+        # Of the best constant prediction, the frequencies of tokens in training, in bits per byte of the test split; so
+        # below. `pebench verify` measures it again.
         chance=0.9239,
         splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
         cite=("pebench",),
@@ -38,8 +41,10 @@ TASKS = (
         cite=("karpathy2015charrnn",),
         budgets=with_smoke(
             core=Budget(
+                # nanoGPT's recipe for a CPU; full is its recipe for a GPU. It publishes a loss for each, which a gate
+                # compares ours to.
                 ModelConfig(d_model=128, num_layers=4, num_heads=4),
-                DataConfig(max_len=64, vocab_size=66),
+                DataConfig(max_len=64, vocab_size=66),  # 65 characters, and one more for any other
                 TrainConfig(max_steps=2000, batch_size=12, learning_rate=1e-3, evaluations=8),
             ),
             full=Budget(

@@ -82,7 +82,7 @@ def _register(name: str, task: Task | Maker, module: str) -> None:
     plugins.check_name(name, getattr(task, "__name__", "this one"), TASKS, place, plugins.TASKS)
     _registered[name], _modules[name] = task, module
     _origins.pop(name, None)
-    _found.clear()
+    _found.clear()  # names with options of what is replaced may be among them
 
 
 def find_task(name: str) -> Task:
@@ -129,6 +129,7 @@ def plugin_tasks() -> tuple[dict[str, Task], list[str]]:
     """Return tasks that are registered here or offered by installed packages, and what is wrong with others."""
     offered, wrong = plugins.offered(plugins.TASKS)
     found, problems = dict[str, Task](), list(wrong.values())
+    # One broken package must not take the others from the list: what is wrong is listed after them.
     for name in sorted({*_registered, *offered}):
         try:
             found[name] = find_task(name)
@@ -167,7 +168,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
     full = format_encoding(name, dict(sorted(chosen.items())), literal=True)
     try:
         task = found(**chosen)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # it is anyone's code, which may end the program, too
         reason = str(error) if isinstance(error, ValueError | UserError) else f"{type(error).__name__}: {error}"
         raise UserError(f"task {full!r}: {reason}") from error
     if not isinstance(task, Task):
@@ -219,6 +220,7 @@ def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict
         if option not in defaults:
             raise unknown_name(f"option of task {name!r}:", option, defaults or ["(it has none)"])
         default = defaults[option]
+        # Compared exactly: to `isinstance` True is an integer.
         if type(default) is float and type(value) is int:
             value = float(value)
         if type(value) is not type(default):

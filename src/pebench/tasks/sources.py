@@ -57,6 +57,7 @@ class Source:
         return f"{where} {self.pin}"
 
 
+# Each pin is a commit of the hub: a data set that its owner changes there stays the same one here.
 HUB = "https://huggingface.co"
 IMDB = Source("imdb", "imdb/*.parquet", HUB, "stanfordnlp/imdb", None, "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
 SST2 = Source("sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb")
@@ -108,6 +109,7 @@ def reachable(url: str) -> bool:
 
     def ask() -> None:
         try:
+            # HEAD, as the address may be that of a large file.
             urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PROBE_S).close()
             answered.append(True)
         except urllib.error.HTTPError:
@@ -137,6 +139,7 @@ def prepared_file(
     origin = "embedded" if source is None else str(source)
     if source and data_dir:
         folder = data_dir / source.folder
+        # Name, size and time stand for the content, which would take long to read before every run.
         stats = [(path.name, path.stat()) for path in sorted(folder.rglob("*")) if path.is_file()]
         origin = repr([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])
     parts = [PREPARATION, title, origin, settings]
@@ -178,4 +181,5 @@ def downloaded(source: Source) -> bool:
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = Path(os.environ.get("HF_HOME") or caches / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    # The layout of the hub's own cache, read without its package: importing that takes longer than this look.
     return (hub / f"datasets--{source.hub.replace('/', '--')}" / "snapshots" / source.pin).is_dir()

@@ -22,10 +22,12 @@ def _short_texts(max_len: int, train: TrainConfig) -> dict[str, Budget]:
 
 # Accuracy still rises where training goes on behind the lowest validation loss: there it chooses the weights.
 SHORT = TrainConfig(max_steps=1000, batch_size=64, learning_rate=4e-3, evaluations=10, monitor="metric")
+# Pages of protocol 0.1 name settings that are not the budget's, and so need the budget as it was.
 SHORT_BEFORE = TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4)
 
 
 def _text(name: str, **rest: Any) -> Task:
+    # Both change the tensors that are kept: texts are cut to the length, and words beyond the vocabulary are unknown.
     return Task(name=name, kind=TEXT_CLASSIFICATION, prepared_by=("max_len", "vocab_size"), **rest)
 
 
@@ -35,6 +37,7 @@ TASKS = (
         summary="Rhyme schemes: AABB, ABAB or ABBA; the label depends on order alone (embedded)",
         data="pebench.data.text:Order",
         num_classes=3,
+        # Of a test split: the share of the class that is the most frequent one in training. So below.
         chance=0.325,
         splits="different texts of one generator, dealt out at random: 8,000 train, 1,000 validation, 2,000 test",
         cite=("pebench",),

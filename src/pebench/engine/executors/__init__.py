@@ -66,7 +66,7 @@ def find_executor(name: str) -> Executor:
     try:
         return cast(Executor, importlib.import_module(f"pebench.engine.executors.{name}").execute)
     except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("pebench"):
+        if error.name and error.name.startswith("pebench"):  # a mistake of ours, not an extra that is missing
             raise
         how = f"in a clone of pebench: pip install '.[{name}]'"
         raise UserError(f"--executor {name} needs the extra {name}; {how} ({error}).") from error

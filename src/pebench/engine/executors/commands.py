@@ -14,6 +14,7 @@ from pebench.tasks.sources import offline
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Print the lines; see `pebench.engine.executors.Executor`. Each runs alone, in any order and on any machine."""
     no_settings("commands", resources)
+    # Each line makes its run in its own process: how many go on at a time is for the other scheduler to say.
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
     how += ["--offline"] if offline() else []
     for name, value in (
@@ -23,10 +24,12 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
         if value is not None:
             how += [name, str(value)]
     for config in plan:
+        # A file, not options: `run --config` makes exactly this run, whatever defaults the pebench there has.
         words = ["pebench", "run", "--config", str(write_config(config, options.out)), *how]
         sys.stdout.write(_python_path(options) + shlex.join(words) + "\n")
 
 
 def _python_path(options: Options) -> str:
     """Return an assignment by which Python finds the modules of encodings, wherever the line is run."""
+    # The variable that is there is left for the shell that runs the line, which may be on another machine.
     return f'PYTHONPATH={shlex.quote(":".join(options.folders))}:"$PYTHONPATH" ' if options.folders else ""

@@ -37,6 +37,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
     no_settings("local", resources)
     context = server()
     backlog, running = Backlog(plan, options, observer), list[_Running]()
+    # With more jobs than groups of GPUs several runs share one: small models leave a GPU idle.
     gpus = deque(resources.gpus[slot % len(resources.gpus)] for slot in range(resources.jobs) if resources.gpus)
     try:
         while backlog or running:
@@ -63,7 +64,7 @@ def _stop(running: Sequence["_Running"]) -> None:
     try:
         for one in running:
             with contextlib.suppress(OSError):
-                one.connection.send("stop")
+                one.connection.send("stop")  # whatever is sent means this
         deadline = time.monotonic() + GRACE_S
         for one in running:
             one.process.join(max(0.0, deadline - time.monotonic()))
@@ -95,6 +96,7 @@ class _Running:
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options, gpu: str | None) -> "_Running":
         ours, theirs = context.Pipe()
+        # The environment goes along, as the server that forks the process has that of its own start.
         process = context.Process(target=_run, args=(config, options, gpu, theirs, current_environment()))
         process.start()
         theirs.close()  # else the end of the process would not close the pipe
@@ -114,6 +116,7 @@ class _Running:
         self.process.join()
         record = find_record(self.config, options.out)
         code = self.process.exitcode
+        # A record counts whatever the exit code is: a process may crash at its end, with the run written.
         if record or code == TAKEN:
             return record
         if self.overdue:
@@ -129,6 +132,8 @@ class _Running:
     def kill(self) -> None:
         """End the run and whatever it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):
+            # The group has the run's data loaders and the processes of its other devices. Windows has no groups
+            # (AttributeError).
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
@@ -159,7 +164,7 @@ def _run(config: RunConfig, options: Options, gpu: str | None, connection: Any, 
 
     def send(step: int, metrics: Mapping[str, float]) -> None:
         with contextlib.suppress(OSError):
-            connection.send((step, dict(metrics)))
+            connection.send((step, dict(metrics)))  # fails if the parent is gone; then the watcher ends this process
 
     with logged(Path(options.out / config.directory)):
         is_ours = work(config, options, send, stop.is_set)

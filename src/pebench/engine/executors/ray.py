@@ -41,6 +41,8 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
             observer.note(f"no node of the Ray cluster has {_text(needs)} for a run: waiting for one")
         try:
             while backlog or running:
+                # Twice as many as fit: those that wait in Ray's queue start at once when a node is free, not at the
+                # next look.
                 for config in backlog.take((resources.jobs or 2 * _slots(needs) or 1) - len(running)):
                     running[task.remote(config, options, environment)] = config
                 for reference in _ended(list(running)):
@@ -73,13 +75,14 @@ def _connected(address: str | None) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else Ray reports to its makers
     handler = signal.getsignal(signal.SIGTERM)
     address = address or os.environ.get("RAY_ADDRESS")
     try:
         host, _, port = (address or "").rpartition(":")
         if port.isdigit():  # ray.init tries for a quarter of an hour
             socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10).close()
+        # Output of the workers is in the logs of their runs, and would break up the display here.
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(f"no connection to Ray: {str(error).strip().splitlines()[0]}") from error
@@ -96,6 +99,7 @@ def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
     Raises:
         UserError: For a setting that is no such number.
     """
+    # By the cluster's cards, not this machine's: the head node often has none.
     cards = options.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
     defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
     needs = {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
@@ -121,6 +125,7 @@ def _ended(references: list[Any]) -> list[Any]:
     if not references:
         time.sleep(WATCH_S)  # other processes make the rest
         return []
+    # Returns with the first that has ended; the second call finds all, and does not wait.
     ray.wait(references, timeout=WATCH_S)
     return ray.wait(references, num_returns=len(references), timeout=0)[0]
 

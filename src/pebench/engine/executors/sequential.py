@@ -30,9 +30,11 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
         while waiting:
             config = waiting.popleft()
 
+            # The default binds the run of this turn; the loop's own name would mean a later one.
             def progress(step: int, metrics: Mapping[str, float], config: RunConfig = config) -> None:
                 observer.progress(config, step, metrics)
 
+            # Ctrl-C only sets the event: the run saves a checkpoint at its next step, and then the loop is left.
             is_ours = work(config, options, progress, stop.is_set)
             if stop.is_set():
                 raise KeyboardInterrupt

@@ -17,6 +17,8 @@ from pebench.runs.parent import end_with_parent
 
 def server() -> Any:
     """Return the multiprocessing context whose processes are forked from a server that has imported everything."""
+    # Not fork: a copy of this process has its locks, but not the threads that would release them. Where there is no
+    # such server (Windows), each process imports for itself.
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     if method == "forkserver":
@@ -64,6 +66,7 @@ def prepare(plan: Sequence[RunConfig], options: Options, observer: Observer, her
     Raises:
         UserError: If data cannot be had, or is too little for a batch.
     """
+    # By batch size too: data may be too little for a batch of one run and enough for another's.
     kinds = list({(c.task, c.data, c.train.batch_size): c for c in plan}.values())
     problems = _prepare(kinds, options, observer.note) if here else _prepare_in_process(kinds, options, observer)
     if problems:
@@ -77,11 +80,12 @@ def _prepare_in_process(kinds: Sequence[RunConfig], options: Options, observer: 
     process = context.Process(target=_prepare_and_send, args=arguments, daemon=True)
     with uninterrupted():
         process.start()
-    sender.close()
+    sender.close()  # else `recv` would not end with the other process
     problems = None
     with contextlib.suppress(EOFError):
         while problems is None:
             message = receiver.recv()
+            # A text is a note; the list of problems, which may be empty, is the last message.
             if isinstance(message, str):
                 observer.note(message)
             else:
@@ -118,6 +122,8 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
             note(f"preparing the data of {config.task} (once)")
         try:
             data.prepare_data()
+            # Beyond the files, what a run does first: data that is too little for a batch is found here, once for all
+            # runs.
             data.setup()
             data.train_dataloader()
         except (UserError, ValueError, OSError) as error:

@@ -68,7 +68,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
                 asked = time.monotonic()
                 try:
                     jobs += _submit(executor, backlog, options, min(chunk, _room(resources.jobs, len(jobs))))
-                    chunk = min(2 * chunk, CHUNK)
+                    chunk = min(2 * chunk, CHUNK)  # back up after a refusal, as jobs may be fewer now
                 except FailedJobError as error:
                     if chunk == 1 and not jobs:
                         raise UserError(f"SLURM takes no job: {' '.join(str(error).split())}") from error
@@ -108,6 +108,7 @@ class _Task:
         folder = self.options.out / config.directory
         with handling({PREEMPTED: note, signal.SIGTERM: note}), logged(folder):
             ours = work(config, self.options, stop=lambda: bool(asked))
+        # Raised again only if the run is not finished: submitit then puts the job back into the queue.
         if PREEMPTED in asked and ours and not find_record(config, self.options.out):
             signal.raise_signal(PREEMPTED)
         return ours
@@ -131,7 +132,7 @@ class _Job:
     def look(self, queue: dict[str, str]) -> None:
         """Note the state that SLURM's queue gives."""
         state = queue.get(self.id)
-        self.pending = state in ("PD", "CF")
+        self.pending = state in ("PD", "CF")  # waiting, or its node is being set up
         self.gone = None if state else self.gone or time.monotonic()
 
     @property
@@ -178,7 +179,7 @@ def _parameters(options: Options, resources: Resources) -> dict[str, Any]:
         "gpus_per_node": options.devices if options.device == "cuda" else None,
         "timeout_min": math.ceil(limit / 60) + MARGIN_MIN if limit else TIMEOUT_MIN,
         "slurm_array_parallelism": resources.jobs or CHUNK,
-        "slurm_additional_parameters": {"requeue": True},
+        "slurm_additional_parameters": {"requeue": True},  # so that a job that must give way goes on later
     }
     for name, text in resources.settings.items():
         value: Any = text
@@ -207,6 +208,7 @@ def _submit(executor: submitit.AutoExecutor, backlog: Backlog, options: Options,
         jobs = executor.map_array(_Task(options), configs)
     except FailedJobError:
         backlog.put_back(configs)
+        # submitit writes these before it asks SLURM, and leaves them where that refuses.
         for pattern in ("*.pkl", ".submission_file_*"):
             for left in (options.out / "slurm").glob(pattern):
                 left.unlink(missing_ok=True)
@@ -220,6 +222,7 @@ def _submit(executor: submitit.AutoExecutor, backlog: Backlog, options: Options,
 def _queue() -> dict[str, str] | None:
     """Return the state of each waiting or running job of this user, by number; None if SLURM does not answer."""
     try:
+        # -r gives every job of an array a line of its own.
         asked = subprocess.run(
             ["squeue", "--me", "-h", "-r", "-o", "%i %t"], capture_output=True, text=True, timeout=60, check=True
         )

@@ -55,9 +55,9 @@ class Backlog:
             if record:
                 self.observer.finished(record)
             elif holder_of(self.options.out / config.directory):
-                self.waiting.append(config)
+                self.waiting.append(config)  # that process may end without a record, and then the run is ours
             else:
-                self.begun.pop(config.key, None)
+                self.begun.pop(config.key, None)  # the time of an earlier start does not count against this one
                 taken.append(config)
         return taken
 
@@ -81,6 +81,7 @@ class Backlog:
         if now - self.watched < WATCH_S:
             return []
         self.watched = now
+        # By this machine's clock, from the first look at the lease on: those of other machines may differ.
         limit = (self.options.time_limit_s or math.inf) + LATE_S
         late = []
         for config in started:
@@ -116,6 +117,7 @@ class Backlog:
         seconds = now - self.begun[config.key][1] if config.key in self.begun else 0.0
         if config.key in self.late:
             return overdue(config, self.options, seconds)
+        # A node may have failed, so that the run is worth another start; one that ends its worker each time is not.
         self.tries[config.key] += 1
         if self.tries[config.key] >= LOST_TRIES:
             return failed_record(config, self.options.out, "lost", f"{reason} ({LOST_TRIES} tries)", seconds)

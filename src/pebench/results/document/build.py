@@ -53,12 +53,12 @@ def document(page: Page) -> Document:
     )
 
 
-def compared_groups(page: Page) -> list[Comparison]:
-    """Return the overviews of a page alone, with the tables that compare with no other, for a front page."""
+def compared_groups(page: Page) -> list[list[Table]]:
+    """Return groups of tables that compare with each other; a table that compares with no other is one alone."""
     groups = [group for group, _ in page.summaries]
     shown = {table for group in groups for table in group}
     groups += [[table] for table in page.tables if table not in shown]
-    return [_comparison(group_title(group), group, page) for group in groups]
+    return groups
 
 
 def differences_text(page: Page) -> Prose:

@@ -161,12 +161,13 @@ def captions(page: "Page") -> dict[str, str]:
     return {picture.title.partition(",")[0]: picture.caption for picture in pictures(page)}
 
 
-def write(page: "Page", folder: Path) -> list[Path]:
+def write(page: "Page", folder: Path, png: bool = True) -> list[Path]:
     """Write every picture of a page as SVG and PNG, and delete those that it no longer has.
 
     Args:
         page: The page to draw.
         folder: Folder for nothing but these; it is made if need be.
+        png: Write PNG, too.
 
     Returns:
         The files that were written.
@@ -178,8 +179,10 @@ def write(page: "Page", folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{picture.name}.svg"
         path.write_text(picture.svg, encoding="utf-8")
-        path.with_suffix(".png").write_bytes(to_png(picture.figure))
-        files += [path, path.with_suffix(".png")]
+        files.append(path)
+        if png:
+            path.with_suffix(".png").write_bytes(to_png(picture.figure))
+            files.append(path.with_suffix(".png"))
     for old in {*folder.glob("*.svg"), *folder.glob("*.png")}.difference(files):
         old.unlink()
     return files

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import itertools
-import re
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pebench.encodings.registry import encoding_cards
+from pebench.results.figures.compact import compact
 
 WIDTH = 3.3
 """Width of a picture in inches: a column of a two-column page."""
@@ -201,9 +201,7 @@ def to_svg(figure: Figure) -> str:
     with styled():
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(text, format="svg", metadata=nothing)
-    image = text.getvalue()
-    image = re.sub(r"\s*<!--.*?-->", "", image, flags=re.DOTALL)  # each text once more
-    return re.sub(r"[ \t]+\n", "\n", image[image.index("<svg") :])
+    return compact(text.getvalue())
 
 
 def to_png(figure: Figure) -> bytes:

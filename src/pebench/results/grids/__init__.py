@@ -1,7 +1,7 @@
 """Grids: the cells of every kind of table that pages show, for all writers."""
 
 from pebench.results.cells import NOTHING, Cell, Column, Grid, p_text, plus_minus
-from pebench.results.grids.comparison import changes, differences, side_by_side
+from pebench.results.grids.comparison import changes, differences, front_page, side_by_side
 from pebench.results.grids.measurements import extrapolation, position_shares, size_factor
 from pebench.results.grids.standings import standings
 from pebench.results.grids.table import contrasts, costs, pairs, results, sweep
@@ -9,6 +9,6 @@ from pebench.results.titles import difference_unit
 
 __all__ = [
     "NOTHING", "Cell", "Column", "Grid", "changes", "contrasts", "costs", "difference_unit", "differences",
-    "extrapolation", "p_text", "pairs", "plus_minus", "position_shares", "results", "side_by_side", "size_factor",
-    "standings", "sweep",
+    "extrapolation", "front_page", "p_text", "pairs", "plus_minus", "position_shares", "results", "side_by_side",
+    "size_factor", "standings", "sweep",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pebench.formatting import natural
-from pebench.results.cells import NOTHING, Cell, Grid, count_cell, mean_cell, numbers, p_cell, words
+from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, mean_cell, numbers, p_cell, words
 from pebench.results.contrasts import Equivalence, Series
 from pebench.results.page import Page
 from pebench.results.tables import Row, Table
@@ -33,6 +33,27 @@ def side_by_side(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     return grid
 
 
+def front_page(tables: Sequence[Table], page: Page) -> Grid:
+    """Return the means of comparable tables with their verdicts, as short as a front page needs them.
+
+    Args:
+        tables: The tables to compare.
+        page: The page that they are on.
+    """
+    labels = _labels(tables, page)
+    grid = {"Encoding": words(f"`{label}`" for label in labels)}
+    for table in tables:
+        task, cells = table.task, {}
+        for row in table.rows:
+            if row.estimate:
+                differs = row.verdict and row.verdict.outcome in BETTER_OR_WORSE
+                note = f" {row.verdict.text}" if row.verdict and differs else ""
+                # One digit less than on a page: about as exact as the interval.
+                cells[row.label] = decimal_cell(task.scale * row.estimate.mean, task.digits - 1, note)
+        grid[f"{column_title(table, '')}\n{headline(task)}"] = numbers(_filled(cells, labels, table, page))
+    return grid
+
+
 def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     """Return the differences to the reference of comparable tables side by side; empty if there are none.
 
@@ -47,6 +68,7 @@ def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     grid = {"Encoding": words(labels)}
     for table in tables:
         task, equivalent = table.task, page.equivalences(table)
+        # The most that any row has: cells of fewer seeds say so, as they stand next to each other.
         most = max((row.difference.n for row in table.rows if row.difference), default=0)
         cells = {}
         for row in table.rows:
@@ -81,7 +103,7 @@ def _absent_cell(row: Row | None, asked: bool) -> Cell:
     if row is None:
         return Cell("missing" if asked else NOTHING)
     if row.values:
-        return Cell("no pair")
+        return Cell("no pair")  # it has values, at no seed that the reference has
     return Cell("failed" if row.failed else NOTHING)
 
 

@@ -31,6 +31,7 @@ def extrapolation(table: Table) -> Grid:
         return {}
     grid = {"Encoding": words(row.label for row in table.rows)}
     grid[f"{headline(task)} at 1x"] = numbers(mean_cell(row.estimate, task) for row in table.rows)
+    # Controls, which have no size, come before the sizes.
     for label in sorted(labels, key=lambda label: (size_factor(label) or 0.0, label)):
         cells = [_at_size(row, sizes.get(label, {}), task) for row, sizes in zip(table.rows, found, strict=True)]
         grid[label if size_factor(label) is None else f"at {label}"] = numbers(cells)

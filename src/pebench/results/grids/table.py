@@ -48,8 +48,10 @@ def results(table: Table, page: Page) -> Grid:
         "Verdict": _words(_row_verdict(row, table, equivalent.get(row.label)) for row in rows),
         "p": numbers(p_cell(row.p_adjusted) for row in rows),
     }
+    # Of language models alone. It repeats bits per byte in the unit that papers report, and has no test of its own.
     if any("test/perplexity" in record.metrics for record in table.records):
         grid["perplexity ↓"] = numbers(decimal_cell(row.perplexity, 2) for row in rows)
+    # All rows have the same names here, as the regime and what is selected are the table's.
     for name in rows[0].own:
         grid[name.partition(".")[2]] = numbers(setting_cell(_own_setting(row, name)) for row in rows)
     return grid
@@ -157,4 +159,5 @@ def _trial_cell(trial: Trial, chosen: bool) -> Cell:
     style: Style = "chosen" if chosen else ""
     if trial.score is not None:
         return Cell(f"{trial.score:.4f}", round(trial.score, 4), style)
+    # Without a score and without a failure, runs are still missing.
     return Cell("incomplete" if all(record.ok for record in trial.records) else "failed", None, style)

@@ -63,6 +63,7 @@ def _sorted_into_groups(records: Iterable[Record]) -> dict[Group, _Records]:
     """
     groups: dict[Group, _Records] = {}
     kinds: dict[tuple[str, str], tuple[Group, str]] = {}  # group and label, which are the same for all seeds
+    # Sorted, so that a page does not depend on the order in which files were found.
     for record in sorted(records, key=lambda r: (r.config.seed, r.config.key)):
         config = record.config
         kind = record.protocol, config.kind_key
@@ -74,6 +75,7 @@ def _sorted_into_groups(records: Iterable[Record]) -> dict[Group, _Records]:
             place, by_key = config.directory, found.selecting
         else:
             place, by_key = f"{label} seed {config.seed} on {config.task}", found.tested.setdefault(label, {})
+        # Equal ones are the same run in two files, a folder and a collection of it, say.
         if by_key.setdefault(config.key, record) != record:
             raise UserError(f"two different records of {place}: delete one of them.")
     return groups
@@ -82,8 +84,10 @@ def _sorted_into_groups(records: Iterable[Record]) -> dict[Group, _Records]:
 def _group(record: Record) -> Group:
     """Return the protocol, task, tier, regime and settings of a record, so that they sort."""
     config = record.config
+    # A user's task may have tiers of its own; they come last.
     tier = TIERS.index(config.tier) if config.tier in TIERS else len(TIERS)
     shared = shared_settings(config, row_settings(config))
+    # As keys that sort: None and numbers may be values of one setting.
     settings = tuple((name, sort_key(value)) for name, value in sorted(shared.items()))
     rules = REGIMES.index(config.regime), config.selected
     return record.protocol, config.task, tier, config.tier, rules, settings
@@ -136,6 +140,7 @@ def _failure(record: Record, task: Task) -> str | None:
     value = record.metrics.get(f"test/{task.metric}")
     if value is None:
         return f"no test/{task.metric} recorded"
+    # An infinite value would take the row's mean along; it is shown as a failure, with its seed.
     return None if math.isfinite(value) else f"test/{task.metric} is {value}"
 
 
@@ -147,6 +152,8 @@ def _trials(records: Iterable[Record]) -> tuple[Trial, ...]:
         label = record.config.label
         found.setdefault((label, json.dumps(record.config.selected_values)), []).append(record)
         seeds.setdefault(label, set()).add(record.config.seed)
+    # Each value is to have as many seeds as any value of its encoding: one with fewer is not complete, and has no
+    # score.
     trials = [Trial(label, json.loads(text), tuple(runs), len(seeds[label])) for (label, text), runs in found.items()]
     return tuple(sorted(trials, key=lambda trial: (natural(trial.label), trial.order)))
 
@@ -158,6 +165,7 @@ def _chosen(records: list[Record], trials: list[Trial]) -> tuple[tuple[Record, .
         UserError: If a row has several values, and nothing here tells which was chosen.
     """
     config = records[0].config
+    # One kind of run: whatever was selected, it was the same for all seeds.
     if len({record.config.kind_key for record in records}) == 1:
         return tuple(records), []
     by_value: dict[str, list[Record]] = {}
@@ -177,6 +185,7 @@ def _chosen_values(
     """Return which of several tested values validation chose, as a key of `by_value`."""
     if len(by_value) == 1:
         return next(iter(by_value))
+    # Among the tested values alone: one that wins by runs that came later has nothing to show yet.
     trial = best(trial for trial in trials if json.dumps(trial.values) in by_value)
     if trial is None:
         raise UserError(

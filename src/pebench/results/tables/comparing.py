@@ -24,6 +24,7 @@ def compare_to_reference(
         declared: Number of comparisons to correct for, if more are declared than have runs.
     """
     values = _values_of(rows, reference)
+    # A reference compared with itself would add a comparison to Holm's correction.
     differences = [None if row.label == reference else paired_difference(row.values, values) for row in rows]
     adjusted = holm([d.p_value if d else None for d in differences], declared)
     return tuple(
@@ -46,7 +47,7 @@ def compare_pairs(rows: Sequence[Row], declared: int) -> dict[tuple[str, str], t
     """
     found = {}
     for earlier, later in itertools.combinations(rows, 2):
-        if difference := paired_difference(later.values, earlier.values):
+        if difference := paired_difference(later.values, earlier.values):  # rows without a seed in common have none
             found[later.label, earlier.label] = difference
     p_values = holm([difference.p_value for difference in found.values()], declared)
     return {pair: (found[pair], p) for pair, p in zip(found, p_values, strict=True)}

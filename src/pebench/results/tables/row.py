@@ -89,6 +89,8 @@ class Row:
         found: dict[str, dict[int, float]] = {}
         for record in self.finished:
             for name, value in record.metrics.items():
+                # At several times the trained length a loss may be infinite; that is left out, and the cell says of how
+                # many seeds it is.
                 if "@" in name and math.isfinite(value):
                     found.setdefault(name, {})[record.config.seed] = value
         return found
@@ -107,6 +109,7 @@ class Row:
     def costs(self) -> dict[str, Any]:
         """Parameters, operations, throughput and memory by name; ``None`` where no run has them."""
         return {
+            # Equal in all runs of a row, or a warning says so; of unequal ones the largest is no understatement.
             "parameters_encoding": self.largest(lambda r: r.parameters.get("encoding")),
             "parameters_total": self.largest(lambda r: r.parameters.get("total")),
             "flops_per_sample": self.largest(lambda r: r.flops_per_sample),

@@ -9,6 +9,7 @@ from pebench.tasks import Budget
 
 def row_settings(config: RunConfig) -> tuple[str, ...]:
     """Return the names of the settings that may differ between the rows of a table."""
+    # The width of the feed-forward layers is what makes rows equally costly.
     matched = () if config.regime == "width" else ("model.d_ff",)
     return (*matched, *config.selected)
 

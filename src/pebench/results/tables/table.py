@@ -77,7 +77,9 @@ class Table:
     def origins(self) -> list[Record]:
         """One record for each stage, protocol, data and environment that occurs, which very many runs share."""
         found: dict[tuple[str, str, bytes], Record] = {}
+        # Not the superseded ones: no result on the page is made of them.
         for record in itertools.chain(self.records, self.selecting):
+            # As bytes, since mappings are no keys; orjson, as there may be a hundred thousand records.
             circumstances = orjson.dumps((record.dataset, record.environment), option=orjson.OPT_SORT_KEYS)
             found[record.config.stage, record.protocol, circumstances] = record
         return list(found.values())
@@ -102,6 +104,7 @@ class Table:
         found = {}
         for row in self.rows:
             trials = self.trials_of(row.label)
+            # While a trial may still change nothing is outdated: the tested value may turn out to be the best.
             chosen = best(trials) if all(trial.settled for trial in trials) else None
             if chosen and chosen.values != row.config.selected_values:
                 found[row.label] = dict(chosen.values)
@@ -120,7 +123,7 @@ class Table:
         """
         if not 2 < len(self.rows) <= MOST_PAIRED:
             return {}
-        return compare_pairs(self.rows, math.comb(self.declared, 2))
+        return compare_pairs(self.rows, math.comb(self.declared, 2))  # pairs of rows that are still to run count, too
 
     def row(self, label: str) -> Row | None:
         """Return an encoding's row by its label; ``None`` if it is not here."""
@@ -133,6 +136,7 @@ class Table:
     @property
     def wall_time_s(self) -> float:
         """Total duration of all runs, in seconds."""
+        # Exact, so that a page does not depend on the order of its records.
         return math.fsum(record.duration_s or 0.0 for record in self.every)
 
     @property
@@ -176,8 +180,11 @@ class Table:
         if regime == "parameters":
             found = {row.label: row.costs["parameters_total"] for row in self.rows}
         else:
+            # Records made before that figure existed have the operations on one sample alone, which leave out what a
+            # batch shares.
             found = {row.label: row.largest(lambda r: r.matched_flops or r.flops_per_sample) for row in self.rows}
         costs = {label: value for label, value in found.items() if value}
+        # Where the reference has no finished run, the first row stands in: the rows must match each other anyway.
         target = costs.get(self.reference) or next(iter(costs.values()), 0)
         return [
             f"{name} has {value:,} {regime}, not {target:,} within {TOLERANCE:.0%}"

@@ -7,7 +7,7 @@ from pebench.results import figures
 from pebench.results.cells import Cell, Grid
 from pebench.results.citations import Sources
 from pebench.results.document import Across, Comparison, Document, Section, SeriesPart, compared_groups, document, texts
-from pebench.results.document.build import differences_text
+from pebench.results.grids import front_page
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
 from pebench.results.prose import Code, Inline, Link, Prose, Strong, prose, strong
@@ -30,11 +30,13 @@ def markdown(page: Page, folder: str | None = None) -> str:
 
 
 def overview(page: Page) -> str:
-    """Return the overviews alone, for a front page."""
-    meaning = differences_text(page)
+    """Return means and verdicts alone, a table for the tasks that compare, for a front page."""
     parts = []
     for group in compared_groups(page):
-        parts.append(f"{_comparison(group, meaning)}\n\nWhat to cite: `{group.sources.command}`.\n")
+        most = max(len(row.values) for table in group for row in table.rows)
+        parts.append(
+            f"{_pipe(front_page(group, page))}\n\n{texts.FRONT_PAGE.format(n=most, reference=page.reference)}\n"
+        )
     return "\n".join(parts)
 
 

@@ -1,11 +1,11 @@
 """Records: one JSON file per run, written whole or not at all, and collections of them. Tables are made from these."""
 
-from pebench.runs.records.collection import holds_records, read_records, write_jsonl
+from pebench.runs.records.collection import COLLECTION, holds_records, read_records, write_jsonl
 from pebench.runs.records.merging import merge
 from pebench.runs.records.record import FAILURE, FILE_NAME, SCHEMA, Record
 from pebench.runs.records.run_files import find_record, read_config, read_record, write_config, write_record
 
 __all__ = [
-    "FAILURE", "FILE_NAME", "SCHEMA", "Record", "find_record", "holds_records", "merge", "read_config", "read_record",
-    "read_records", "write_config", "write_jsonl", "write_record",
+    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "Record", "find_record", "holds_records", "merge", "read_config",
+    "read_record", "read_records", "write_config", "write_jsonl", "write_record",
 ]  # fmt: skip

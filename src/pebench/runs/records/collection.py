@@ -16,6 +16,9 @@ from pebench.runs.records.folders import record_files, record_texts
 from pebench.runs.records.merging import merge
 from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, checked
 
+COLLECTION = "runs.jsonl"
+"""Name of the file of records in a published folder: ``results/core/runs.jsonl``."""
+
 
 def holds_records(source: Path) -> bool:
     """Return whether `read_records` would find any files of records; reads none."""
@@ -32,7 +35,9 @@ def read_records(source: Path) -> list[Record]:
         UserError: If there is no such folder, nothing in it, or a file that is no record.
     """
     if not source.exists():
-        raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.")
+        folder = source.with_suffix("")
+        hint = f" {str(folder)!r} does." if (folder / COLLECTION).exists() else ""
+        raise UserError(f"expected a folder of runs or a .jsonl file, but {str(source)!r} does not exist.{hint}")
     found: list[Record] = []
     read = _Reader()
     with paused_garbage_collection():
@@ -60,8 +65,8 @@ def _unreadable(source: Path, path: str, line: int, error: Exception) -> UserErr
         error: Exception that reading it raised.
     """
     if path == str(source) and source.suffix != ".jsonl" and source.name not in (FILE_NAME, FAILURE):
-        beside = source.with_suffix(".jsonl")
-        hint = f" {beside}, beside it, may." if beside.exists() else ""
+        beside = [path for path in (source.with_suffix(".jsonl"), source.with_name(COLLECTION)) if path.exists()]
+        hint = f" {beside[0]}, beside it, may." if beside else ""
         return UserError(f"expected a folder of runs or a .jsonl file; {path} holds no records.{hint}")
     return UserError(
         f"{path}{f', line {line},' if line else ''} is not a record that this pebench can read "
@@ -78,6 +83,8 @@ class _Reader:
 
     def __call__(self, text: bytes) -> Record:
         values = orjson.loads(text)
+        # Seed and key are taken out, so that all seeds of a configuration share one parsed object; the key follows from
+        # both.
         config = values.pop("config")
         seed = config.pop("seed", 0)
         kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds

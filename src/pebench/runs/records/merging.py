@@ -25,6 +25,7 @@ def merge(collections: Iterable[Sequence[Record]]) -> tuple[list[Record], list[t
             known = kept.setdefault(record.identity, record)
             if (record.ok, record.diverged) > (known.ok, known.diverged):
                 kept[record.identity] = record
+            # Both have finished. Durations and devices may differ between two attempts; outcome and data may not.
             elif record.ok and (record.metrics, record.dataset) != (known.metrics, known.dataset):
                 conflicts.append((known, record))
     return sorted(kept.values(), key=_order), conflicts

@@ -95,6 +95,7 @@ class Record:
         Args:
             config: The `to_dict` of its configuration, where it is known already.
         """
+        # `dataclasses.asdict` would copy each point of every curve.
         return vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
 
     @staticmethod
@@ -117,12 +118,14 @@ def checked(record: Record) -> Record:
         TypeError: If one is not.
         ValueError: If the time at which the run was started has no zone.
     """
+    # What reports index into without looking. A file edited by hand should fail here, by its name, not in some table.
     for name in ("metrics", "parameters", "dataset", "environment", "position_shares", "error"):
         value = getattr(record, name)
         if not isinstance(value, Mapping) and not (name == "error" and value is None):
             raise TypeError(f"expected {name} as names and values, got {value!r}")
     if not all(isinstance(value, int | float) for value in record.metrics.values()):
         raise TypeError(f"expected numbers as metrics, got {dict(record.metrics)}")
+    # Pages compare it with the time at which a suite was declared; without a zone that would be an exception.
     if record.started and datetime.fromisoformat(record.started).tzinfo is None:
         raise ValueError(f"expected the time at which the run was started with its zone, got {record.started!r}")
     return record

@@ -23,11 +23,12 @@ def write_record(record: Record, out: Path) -> Path:
     """
     folder = out / record.config.directory
     path = folder / (FILE_NAME if record.ok else FAILURE)
+    # JSON has no NaN: a file that has one is not read by other programs.
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
     with replacing(path, durable=True) as file:
         file.write(f"{text}\n".encode())
     if record.ok:
-        (folder / FAILURE).unlink(missing_ok=True)
+        (folder / FAILURE).unlink(missing_ok=True)  # afterwards, so that there is a record at every moment
     return path
 
 
@@ -69,6 +70,7 @@ def find_record(config: RunConfig, out: Path) -> Record | None:
 
 def read_record(folder: Path) -> Record | None:
     """Return the record in a run's folder; None if it has none that can be read."""
+    # In this order: a crash may leave the failure of an earlier attempt behind, and a finished run counts.
     for name in (FILE_NAME, FAILURE):
         with contextlib.suppress(OSError, *DAMAGE):
             return Record.from_dict(json.loads((folder / name).read_text(encoding="utf-8")))

@@ -37,6 +37,7 @@ def check_tasks(purpose: str, value: Any, tasks: Sequence[str]) -> Iterator[str]
 
 def check_settings(settings: Mapping[str, Any], tasks: Sequence[str], encodings: Iterable[Encoding]) -> Iterator[str]:
     """Yield settings for tasks and options of encodings that are not in the suite."""
+    # An option counts if any row has it: `--set encoding.theta=50` is for those rows that know it.
     known = {f"encoding.{option}" for encoding in encodings for option in option_names(encoding)}
     for setting, value in settings.items():
         yield from check_tasks(f"set {setting}", value, tasks)
@@ -78,7 +79,7 @@ def check_tested_seeds(seeds: Sequence[int], given: Any) -> Iterator[str]:
         yield f"seeds must be at least 1, or a list of some, got {given}."
     out_of_range: list[str] = []
     with collected(out_of_range):
-        check_seed(min(seeds, default=0))
+        check_seed(min(seeds, default=0))  # the two ends speak for all
         check_seed(max(seeds, default=0))
     yield from out_of_range
 
@@ -107,6 +108,7 @@ def check_selection(
     for name, values in select.items():
         if name == "model.d_ff" and regime != "width":
             yield f"model.d_ff cannot be selected: it matches {regime}."
+        # Rows are matched before values are selected, and these change what a run costs; dropout does not.
         elif regime != "width" and name.startswith(("model.", "data.")) and name != "model.dropout":
             yield f"{name} cannot be selected: rows would not be matched by {regime}."
         elif name == "train.monitor":
@@ -150,6 +152,7 @@ def check_margins(margin: Mapping[str, float], tasks: Sequence[str]) -> Iterator
 
 def check_comparisons(reference: str, contrasts: Iterable[Sequence[str]], labels: set[str]) -> Iterator[str]:
     """Yield a reference and contrasts that are not among the rows, by their labels."""
+    # The default one need not be a row: nobody has asked for it, and the page says that there are no differences.
     if reference not in labels | {REFERENCE_ENCODING}:
         yield f"{unknown_name('reference', reference, labels)} The reference must be among the rows."
     for pair in contrasts:

@@ -34,12 +34,15 @@ def load_suite(name_or_file: str) -> Suite:
         if path.suffix == ".py":
             raise UserError(f"expected a suite file, but {name_or_file!r} does not exist.")
         raise unknown_name("suite", name_or_file, suite_files())
+    # Its folder is searched for modules, here and in the processes of runs: the file may import encodings that lie
+    # there.
     if name_or_file not in suite_files():
         add_paths([str(path.resolve().parent)])
     suite = _run(path)
     if not isinstance(suite, Suite):
         got = f"SUITE is {type(suite).__name__}" if suite is not None else "it defines none"
         raise UserError(f"suite file {path} must define SUITE = pebench.Suite(...), but {got}.")
+    # Pages and messages print commands that name the suite: one of the user's own is found by its file alone.
     return suite if name_or_file in suite_files() else replace(suite, file=name_or_file)
 
 
@@ -53,8 +56,9 @@ def _run(path: Path) -> object:
         return runpy.run_path(str(path)).get("SUITE")
     except UserError as error:
         raise UserError(f"suite file {path}: {error}") from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # else a file that exits would end this command as a success
         frames = traceback.walk_tb(error.__traceback__)
+        # The last line of the file itself, not of pebench's code below it: that is where its author has to look.
         lines = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
         where = f"{path}, line {lines[-1]}," if lines else path
         raise UserError(f"suite file {where} cannot be read: {type(error).__name__}: {error}") from error

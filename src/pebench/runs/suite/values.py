@@ -87,6 +87,7 @@ def fits(value: Any, kind: Any) -> bool:
         return isinstance(value, Mapping) and all(
             fits(name, parts[0]) and fits(item, parts[1]) for name, item in value.items()
         )
+    # A pair may also be given as a list.
     if whole is tuple:
         return isinstance(value, tuple | list) and len(value) == len(parts) and all(map(fits, value, parts))
     if whole is Sequence:
