@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -66,15 +67,15 @@ def ablation(capture: Capture) -> dict[str, float] | None:
 
 @contextmanager
 def _without(capture: Capture, name: str, order: Tensor) -> Iterator[None]:
-    def replace(layer: Layer) -> Any:
-        def hook(block: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def without(layer: Layer) -> Any:
+        def hook(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             x, _, state, masks = inputs
-            current = Layer(x, block, state, masks, layer.index)
+            current = replace(layer, x=x, state=state, masks=masks)
             return x, Without(capture, current, name, order[: x.shape[1]], x), state, masks
 
         return hook
 
-    hooks = [layer.block.register_forward_pre_hook(replace(layer)) for layer in capture.layers]
+    hooks = [layer.block.register_forward_pre_hook(without(layer)) for layer in capture.layers]
     try:
         yield
     finally:

@@ -21,15 +21,15 @@ def attention(capture: Capture) -> dict[str, list[list[float]]] | None:
     found: dict[str, list[list[float]]] = {"distance": [], "uniform": [], "entropy": []}
     try:
         for layer in capture.layers:
-            sums = dict.fromkeys(found, 0.0)
+            sums: dict[str, list[Tensor]] = {name: [] for name in found}
             count = 0
             for logits in layer_logits(capture, layer):
                 queries = logits.allowed.any(-1)  # (B, 1, L)
                 for name, values in _of_queries(logits.total, logits.allowed, distances).items():
-                    sums[name] = sums[name] + (values * queries).sum((0, 2)).double()
+                    sums[name].append((values * queries).sum((0, 2)).double())  # (H,)
                 count += int(queries.sum())
-            for name, total in sums.items():
-                found[name].append([float(value) / count for value in total])  # type: ignore[attr-defined]
+            for name, parts in sums.items():
+                found[name].append((torch.stack(parts).sum(0) / count).tolist())
     except ValueError:
         return None
     return found

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pebench.data.base import TensorDataModule
 from pebench.encodings.base import PositionalEncoding
 from pebench.models.base import SequenceModule
+from pebench.models.transformer import Block
 
 TOKENS = 16384
 """Tokens or patches that a capture aims at: enough for means by position, and a few seconds on two cores."""
@@ -32,7 +33,7 @@ class Layer:
     """
 
     x: Tensor
-    block: nn.Module
+    block: Block
     state: Any
     masks: Any
     index: int
@@ -131,7 +132,7 @@ def capture_batch(module: SequenceModule, batch: Any) -> Capture:
     def watch_trunk(_: nn.Module, inputs: tuple[Any, ...]) -> None:
         seen["content"], seen["trunk"] = inputs[0], inputs[1:]
 
-    def watch_block(block: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def watch_block(block: Block, inputs: tuple[Any, ...]) -> None:
         x, _, state, masks = inputs
         layers.append(Layer(x, block, state, masks, len(layers)))
 
@@ -139,7 +140,7 @@ def capture_batch(module: SequenceModule, batch: Any) -> Capture:
         seen["output"] = inputs[0]
 
     hooks = [
-        module.input.register_forward_pre_hook(watch_input),
+        trunk_input(module).register_forward_pre_hook(watch_input),
         trunk.register_forward_pre_hook(watch_trunk),
         trunk.norm.register_forward_pre_hook(watch_output),
         *(block.register_forward_pre_hook(watch_block) for block in trunk.blocks),
@@ -158,6 +159,11 @@ def capture_batch(module: SequenceModule, batch: Any) -> Capture:
     entering, position, additive = split_input(trunk.encoding, content, positions)
     tokens = seen["input"] if not seen["input"].is_floating_point() and seen["input"].ndim == 2 else None
     return Capture(module, batch, tokens, positions, valid, entering, position, additive, tuple(layers), seen["output"])
+
+
+def trunk_input(module: SequenceModule) -> nn.Module:
+    """Return the layer that makes content vectors of tokens or patches; every model here calls it ``input``."""
+    return module.get_submodule("input")
 
 
 def split_input(encoding: PositionalEncoding, content: Tensor, positions: Tensor) -> tuple[Tensor, Tensor | None, bool]:

@@ -1,6 +1,5 @@
 """Position means: the loss of a model from which each position's mean vector is taken away in one layer."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,20 +28,18 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
         for layer in capture.layers:
             position = parts_of(capture, layer).position
             vectors = position if name == "position" else position[order.to(position.device)]
-            rises.append(_loss(capture, batch, layer.index, lambda x, taken=vectors: x - taken) - base)
+            rises.append(_loss(capture, batch, layer.index, vectors) - base)
         found[name] = rises
     return found
 
 
-def _loss(
-    capture: Capture, batch: Any, index: int | None = None, change: Callable[[Tensor], Tensor] = lambda x: x
-) -> float:
-    """Return the loss of a batch, with the input of one block changed."""
+def _loss(capture: Capture, batch: Any, index: int | None = None, taken: Tensor | None = None) -> float:
+    """Return the loss of a batch, with vectors (L, D) subtracted from the input of one block."""
 
-    def replace(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return change(inputs[0]), *inputs[1:]
+    def subtract(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        return inputs[0] - taken, *inputs[1:]
 
-    hook = None if index is None else capture.layers[index].block.register_forward_pre_hook(replace)
+    hook = None if index is None else capture.layers[index].block.register_forward_pre_hook(subtract)
     try:
         with torch.no_grad():
             return float(capture.module.loss(batch))
