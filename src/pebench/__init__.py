@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pebench import moved
 
 if TYPE_CHECKING:
+    from pebench.analysis import Analysis, analyze
     from pebench.data import datamodule
     from pebench.encodings.base import EncodingSpec, PositionalEncoding
     from pebench.encodings.registry import register
@@ -34,6 +35,8 @@ _WHERE = {
     "LanguageModel": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
+    "Analysis": "pebench.analysis",
+    "analyze": "pebench.analysis",
     "Suite": "pebench.engine.suite",
     "load_suite": "pebench.engine.suite",
     "run": "pebench.engine.run",
@@ -47,9 +50,9 @@ _WHERE = {
 """Public names, and the modules that define them."""
 
 __all__ = [
-    "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task", "TaskKind",
-    "TextClassifier", "UserError", "ViT", "__version__", "datamodule", "load_results", "load_suite", "preview_suite",
-    "register", "register_task", "run", "run_suite",
+    "Analysis", "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task",
+    "TaskKind", "TextClassifier", "UserError", "ViT", "__version__", "analyze", "datamodule", "load_results",
+    "load_suite", "preview_suite", "register", "register_task", "run", "run_suite",
 ]  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Every measure on one model, beside the same model untrained."""
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,8 +53,16 @@ class Analysis:
     untrained: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return both as a record holds them."""
-        return {"trained": self.trained, "untrained": self.untrained}
+        """Return both as a record holds them: numbers that are not finite, which JSON has not, become None."""
+        return {"trained": _finite(self.trained), "untrained": _finite(self.untrained)}
+
+
+def _finite(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _finite(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return [_finite(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
 def analyze(model: SequenceModule, data: TensorDataModule) -> Analysis:

@@ -17,6 +17,7 @@ def add_verbs(verbs: Any) -> None:
     _status(verbs)
     _show(verbs)
     _compare(verbs)
+    _analyze(verbs)
     _merge(verbs)
     _report(verbs)
     _cite(verbs)
@@ -79,6 +80,20 @@ def _compare(verbs: Any) -> None:
             name, type=Path, metavar=name.upper(), help="a run's folder, an output folder or a .jsonl file"
         )
     verb.set_defaults(action=("inspect", "compare_command"))
+
+
+def _analyze(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "analyze", help="measure where trained models keep content and position",
+        description="Measure, on the weights of finished runs, where content and position are in their vectors and how "
+        "attention uses them, beside the same model untrained. The figures go into the records, and pages show them.",
+    )  # fmt: skip
+    verb.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN_OR_DIR", help="a run's folder, or an output folder with weights"
+    )
+    verb.add_argument("--data-dir", type=Path, metavar="DIR", help="folder with local copies of the data sets")
+    verb.add_argument("--again", action="store_true", help="measure runs again that have figures already")
+    verb.set_defaults(action=("analyze", "analyze_command"))
 
 
 def _merge(verbs: Any) -> None:

@@ -3,7 +3,7 @@
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,12 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
+from pebench.analysis import analyze
 from pebench.config import Options, RunConfig
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings import registry
+from pebench.encodings.checks import blame
 from pebench.errors import UserError
 from pebench.models.attention import fastest_kernel
 from pebench.models.base import SequenceModule
@@ -31,6 +33,7 @@ from pebench.training.position_share import measure_position_share
 from pebench.training.resume import check_best, clear, resumable_step
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.trainer import best_checkpoint, make_trainer
+from pebench.training.weights import keep_weights
 
 Progress = Callable[[int, Mapping[str, float]], None]
 Measure = Callable[[SequenceModule, SequenceModule, TensorDataModule, Callable[[], bool]], Mapping[str, Sequence[Any]]]
@@ -122,6 +125,8 @@ def train(
             shares = measure(build(config, data), module, data, stop)
 
     record = _make_record(config, attempt, metrics, memory, shares)
+    if options.analyze and config.stage == "test" and trainer.is_global_zero:
+        record = replace(record, analysis=_analyzed(module, data))
     if trainer.is_global_zero:
         _keep_record(record, options, attempt)
     return record
@@ -239,6 +244,15 @@ def described_plugins(task: Task, encoding: torch.nn.Module) -> dict[str, Any]:
     return described
 
 
+def _analyzed(module: SequenceModule, data: TensorDataModule) -> dict[str, Any]:
+    """Return the figures of `pebench.analyze`; nothing where they cannot be had."""
+    try:
+        return analyze(module, data).as_dict()
+    except Exception as error:  # no reason to lose a run: `pebench analyze` may measure it later
+        warnings.warn(f"this run was not analyzed: {blame(error)}", stacklevel=2)
+        return {}
+
+
 def _make_record(
     config: RunConfig,
     attempt: Attempt,
@@ -282,7 +296,9 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         log_outcome(attempt.logger, record, attempt.module.trunk.encoding)
     except Exception as error:  # what TensorBoard shows is no reason to lose a run
         warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
-    # In this order: TensorBoard first, as a run with a record is over; checkpoints last, as without a record
-    # the next attempt needs them.
+    if options.keep_weights and record.config.stage == "test":  # a run that selects tests none
+        keep_weights(attempt.module, record.config, options.out)
+    # In this order: TensorBoard and weights first, as a run with a record is over; checkpoints last, as without a
+    # record the next attempt needs them.
     write_record(record, options.out)
     shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)

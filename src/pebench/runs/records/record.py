@@ -17,6 +17,9 @@ FILE_NAME = "record.json"
 FAILURE = "failure.json"
 """File name of the record of a run that failed; it is deleted when the run finishes."""
 
+WEIGHTS = "weights.safetensors"
+"""File name of the weights that a run was tested with, where they are kept."""
+
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, UserError)
 """Exceptions that reading something else than a record can raise."""
 
@@ -49,6 +52,7 @@ class Record:
             some of the work: the regime ``FLOPs`` matches rows by it.
         position_shares: Share of the variance between positions in what enters each block and, last, the output layer:
             ``untrained`` and ``trained``. See `pebench.training.position_share`.
+        analysis: Figures of `pebench.analyze` by measure, ``trained`` and ``untrained``; empty where not asked for.
     """
 
     config: RunConfig
@@ -68,6 +72,7 @@ class Record:
     schema: int = SCHEMA
     matched_flops: int | None = None
     position_shares: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    analysis: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -96,7 +101,10 @@ class Record:
             config: The `to_dict` of its configuration, where it is known already.
         """
         # `dataclasses.asdict` would copy each point of every curve.
-        return vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
+        values = vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
+        if not self.analysis:
+            del values["analysis"]  # records from before it stay as they are, to the byte
+        return values
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Record":
@@ -119,7 +127,7 @@ def checked(record: Record) -> Record:
         ValueError: If the time at which the run was started has no zone.
     """
     # What reports index into without looking. A file edited by hand should fail here, by its name, not in some table.
-    for name in ("metrics", "parameters", "dataset", "environment", "position_shares", "error"):
+    for name in ("metrics", "parameters", "dataset", "environment", "position_shares", "analysis", "error"):
         value = getattr(record, name)
         if not isinstance(value, Mapping) and not (name == "error" and value is None):
             raise TypeError(f"expected {name} as names and values, got {value!r}")

@@ -1,0 +1,56 @@
+"""``pebench analyze``: where trained models keep content and position, measured on the weights of finished runs."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pebench.errors import UserError
+from pebench.formatting import counted
+
+
+def analyze_command(options: argparse.Namespace) -> int:
+    """Analyze the runs of folders that have weights, keep the figures in their records, and print them."""
+    from pebench.analysis import analyze
+    from pebench.data import datamodule_of
+    from pebench.runs.records import read_record, write_record
+    from pebench.training.weights import load_weights
+
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
+    folders = [folder for source in options.runs for folder in run_folders(source)]
+    for number, folder in enumerate(folders, 1):
+        record = read_record(folder)
+        if record is None or not record.ok:
+            raise UserError(f"expected the folder of a finished run, got {str(folder)!r}.")
+        known = record.analysis and not options.again
+        state = "known" if known else "measured"
+        print(f"{number}/{len(folders)} {record.config.directory}: {state}", file=sys.stderr, flush=True)
+        if not known:
+            model = load_weights(folder)
+            figures = analyze(model, datamodule_of(record.config, options.data_dir)).as_dict()
+            record = replace(record, analysis=figures)
+            write_record(record, folder.parents[2])
+    print(f"{counted(len(folders), 'run')} analyzed; their records hold the figures: pebench report shows them.")
+    return 0
+
+
+def run_folders(source: Path) -> Iterator[Path]:
+    """Yield the folders of finished runs with weights at a path: the run's own folder, or an output folder.
+
+    Raises:
+        UserError: If there is none.
+    """
+    from pebench.runs.records import FILE_NAME, WEIGHTS
+
+    if (source / FILE_NAME).is_file():
+        yield source
+        return
+    found = sorted(path.parent for path in source.glob(f"*/*/*/{WEIGHTS}") if (path.parent / FILE_NAME).is_file())
+    if not found:
+        raise UserError(
+            f"expected a finished run, or a folder of runs with weights, got {str(source)!r}. Weights are kept with "
+            "pebench run --keep-weights; pebench run --analyze measures a run as soon as it is trained, and keeps none."
+        )
+    yield from found
