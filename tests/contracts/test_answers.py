@@ -132,21 +132,29 @@ def test_differences_along_the_run_are_those_of_the_curves() -> None:
     for head, step, cells in table:
         if head:
             page = re.findall(r"\[([\w-]+)\]", head)[0]
-            where = (page, "vit-cifar10", "accuracy") if "CIFAR" in head else (page, "lm-wikitext2", "bits_per_byte")
+            ends = ("vit-cifar10", "val/accuracy") if "CIFAR" in head else ("lm-wikitext2", "val/bits_per_byte")
+            where = (page, *ends)
         for label, cell in zip(("rope", "concat", "learned", "none"), cells.split(" | "), strict=True):
             found = along_the_run(*where, label, int(step))
             half = 0.5 * 10 ** -len(cell.partition(".")[2])
             assert math.isclose(float(cell), found, abs_tol=half * 1.001), (*where, label, step, found)
 
 
+def test_losses_on_the_trained_text_are_those_of_the_curves() -> None:
+    told = " ".join(text_of(DOCS / "answers" / "more-training.md").split())
+    larger = np.mean([along_the_run("full", "lm-wikitext2", "train/loss", "rope", step) for step in (1800, 2000)])
+    small = along_the_run("core", "lm-wikitext2", "train/loss", "rope", 1500)
+    assert f"rotation is {larger:.3f} nats a token from addition there, in the small model {small:.3f}" in told
+
+
 def along_the_run(page: str, task: str, metric: str, label: str, step: int) -> float:
-    """A row's mean difference to addition at a step, in bits per byte or in points."""
-    scale = 100 if metric == "accuracy" else 1
+    """A row's mean difference to addition at a step, in bits per byte, nats or points."""
+    scale = 100 if metric == "val/accuracy" else 1
 
     def values(name: str) -> dict[int, float]:
         runs = undeclared.runs(task, undeclared.row(name, page))
         curves = {seed: {point["step"]: point for point in run.curve} for seed, run in runs.items()}
-        return {seed: scale * curve[step][f"val/{metric}"] for seed, curve in curves.items()}
+        return {seed: scale * curve[step][metric] for seed, curve in curves.items()}
 
     ours, added = values(label), values("add")
     assert ours.keys() == added.keys()
