@@ -8,9 +8,10 @@ FROM python:3.12-slim
 
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
-# Before the rest, from PyTorch's own index: PyPI's builds for Linux bring several gigabytes of CUDA. The layer is also
-# kept while only pebench changes.
-RUN pip install --index-url https://download.pytorch.org/whl/cpu 'torch>=2.6' 'torchvision>=0.21'
+# Before the rest: the layer is kept while only pebench changes. PyPI's builds for Linux bring several gigabytes of CUDA;
+# for builds without it, pass the address of PyTorch's index for CPUs: --build-arg PIP_EXTRA_INDEX_URL=...
+ARG PIP_EXTRA_INDEX_URL=""
+RUN pip install 'torch>=2.6' 'torchvision>=0.21'
 
 WORKDIR /opt/pebench
 COPY pyproject.toml README.md LICENSE CITATION.cff ./

@@ -15,7 +15,8 @@ from pebench.errors import UserError
 from pebench.models.counting import count_parameters
 from pebench.runs.costs import check_costs, cost, matched
 from pebench.tasks import TASKS, configure
-from pebench.training.runner import build, probe
+from pebench.training.probe import probe
+from pebench.training.runner import build
 
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
 MODELS = [

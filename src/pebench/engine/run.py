@@ -148,8 +148,7 @@ def run_suite(
             * ``time_limit``: Seconds after which a run is ended and counts as failed.
             * ``offline``: Never use the network.
             * ``retry_failed``: Make runs again that failed before.
-            * ``keep_weights``: Keep the weights that were tested, as ``weights.safetensors`` in the run's folder, for
-              `pebench.training.weights.load_weights`. Finished runs are not made again for it.
+            * ``keep_weights``: Keep the tested weights, for `pebench.training.weights.load_weights`; in new runs only.
             * ``analyze``: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
             * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
 

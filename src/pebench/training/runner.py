@@ -21,7 +21,7 @@ from pebench.encodings.checks import blame
 from pebench.errors import UserError
 from pebench.models.attention import fastest_kernel
 from pebench.models.base import SequenceModule
-from pebench.models.counting import count_flops, count_parameters
+from pebench.models.counting import count_parameters
 from pebench.runs.costs import cost
 from pebench.runs.records import Record, write_record
 from pebench.tasks import Task, find_task
@@ -30,6 +30,7 @@ from pebench.training import environment
 from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
 from pebench.training.extrapolation import measure_extrapolation
 from pebench.training.position_share import measure_position_share
+from pebench.training.probe import Probe, probe
 from pebench.training.resume import check_best, clear, resumable_step
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.trainer import best_checkpoint, make_trainer
@@ -37,19 +38,6 @@ from pebench.training.weights import keep_weights
 
 Progress = Callable[[int, Mapping[str, float]], None]
 Measure = Callable[[SequenceModule, SequenceModule, TensorDataModule, Callable[[], bool]], Mapping[str, Sequence[Any]]]
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Result of one pass before training.
-
-    Args:
-        flops: Floating-point operations of forward and backward on one example.
-        learned_bias: True if a bias of the attention logits needs a gradient.
-    """
-
-    flops: int
-    learned_bias: bool
 
 
 @dataclass(frozen=True)
@@ -192,29 +180,6 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     on_progress(step, {})  # where it begins: the steps of an earlier attempt took none of this one's time
     start = checkpoint if step else None
     return Attempt(task, plugins, data, module, probed, trainer, logger, curve, stopwatch, best, start)
-
-
-def probe(module: SequenceModule, data: TensorDataModule) -> Probe:
-    """Count the floating-point operations on one training example of median length.
-
-    Args:
-        module: Model to probe; its gradients are cleared.
-        data: Data of its task, set up.
-    """
-    examples, lengths = data.split("train")
-    median = 0 if lengths is None else int(lengths.argsort(stable=True)[len(lengths) // 2])
-    batch = data.on_after_batch_transfer(examples[torch.tensor([median])], 0)
-    learned = False
-
-    def watch(q: Tensor, mask: Tensor | None) -> str:
-        nonlocal learned
-        learned = learned or (mask is not None and mask.requires_grad)
-        return "matmul"  # the counter cannot look into the fused kernel
-
-    with module.trunk.using_kernel(watch):
-        flops = count_flops(lambda: module.loss(batch))
-    module.zero_grad()  # the count ran backward, and training must not begin with its gradients
-    return Probe(flops, learned)
 
 
 def best_validation(curve: Sequence[Mapping[str, float]], metric: str, mode: str) -> dict[str, float]:
