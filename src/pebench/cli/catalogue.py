@@ -5,22 +5,13 @@ import textwrap
 from collections.abc import Mapping
 
 from pebench.encodings.cards import HOOKS, EncodingCard
+from pebench.encodings.families import GROUPS, group_of
 from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
 from pebench.formatting import format_options
 from pebench.results.citations import OWN, link
 from pebench.results.writers.markdown import inline
 
 WIDTH = 120
-
-GROUPS = {
-    "Nothing": "no positional information",
-    "Input": "a term, a factor or channels of their own, once or in every block",
-    "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
-    "Attention logits": "a term that depends on two positions or their offset, in every layer",
-    "Content": "tokens are counted or weighted by what they are; their positions are not used",
-    "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
-}
-"""Groups by what encodings act on, with descriptions; `group_of` returns the group of a card."""
 
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",
@@ -106,25 +97,6 @@ def _pipe(rows: list[dict[str, str]]) -> str:
         f"| {' | '.join(cell.replace('|', chr(92) + '|').replace('``', '`') for cell in line)} |"
         for line in table
     )
-
-
-def group_of(card: EncodingCard) -> str:
-    """Return the group of an encoding, which its hooks and declarations decide.
-
-    Example:
-        >>> group_of(encoding_cards()["rope"]), group_of(encoding_cards()["stack"])
-        ('Queries and keys', 'Other encodings')
-    """
-    if not card.hooks:
-        return "Nothing"
-    if card.declared["wraps"]:
-        return "Other encodings"
-    # Before the hooks: what depends on content says so, whichever hook it uses for that.
-    if card.declared["contextual"]:
-        return "Content"
-    if "query_key" in card.hooks:
-        return "Queries and keys"
-    return "Attention logits" if "bias" in card.hooks else "Input"
 
 
 def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
