@@ -226,6 +226,16 @@ def standing(label: str, rank: float) -> Standing:
     return Standing(label, Interval(0.5, 0.4, 0.6), Interval(rank, rank - 0.5, rank + 0.25), None, 0, None)
 
 
+def test_the_time_of_a_step_is_shown_in_milliseconds() -> None:
+    rows = table(add=[0.5, 0.51], rope=[0.6, 0.612])
+    quick = [replace(r, throughput=1000.0) for row in rows.rows for r in row.records]
+    for records, unit, value in ((quick, "ms/step", 64.0), (rows.records, "s/step", 6.4)):
+        axes = drawn(cost.draw(build_tables(records)[0])).axes[2]
+        assert axes.get_xlabel() == unit
+        assert axes.containers[0].lines[0].get_xdata()[0] == pytest.approx(value)
+        assert not any("m" in label.get_text() for label in axes.get_xticklabels())
+
+
 def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     rows = tuple(standing(*item) for item in (("rope", 1.5), ("add", 2.0), ("none", 4.5)))
     summary = Summary(rows, {}, {}, 0, 2000, critical_difference=1.25, groups=(("rope", "add"),))

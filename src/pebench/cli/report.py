@@ -3,10 +3,16 @@
 import argparse
 import gc
 import sys
+from pathlib import Path
 
+from pebench.atomic import replacing
+from pebench.cli.opening import open_page
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
 from pebench.runs.collector import paused_garbage_collection
+
+PAGE = "report.html"
+"""Name of the HTML page in an output folder."""
 
 
 @paused_garbage_collection()
@@ -24,7 +30,10 @@ def report_command(options: argparse.Namespace) -> int:
             "expected either --format, to print one, or --output, to write all formats, or --publish, to write a page "
             "with its records; got more than one of them."
         )
-    if (name := options.format or "markdown") not in formats:
+    if options.open and (options.publish or options.format not in (None, "html")):
+        other = "--publish" if options.publish else f"--format {options.format}"
+        raise UserError(f"--open shows the HTML page, got {other}. Leave one of them out.")
+    if (name := options.format or ("html" if options.open else "markdown")) not in formats:
         raise unknown_name("format", name, formats)
     suite = load_suite(options.suite) if options.suite else None
     records = read_records(options.source)
@@ -38,14 +47,33 @@ def report_command(options: argparse.Namespace) -> int:
     if options.strict:
         page.check_complete()
     if options.output:
-        sys.stdout.writelines(f"{path}\n" for path in publish(page, records, options.output, options.source))
+        files = publish(page, records, options.output, options.source)
+        sys.stdout.writelines(f"{path}\n" for path in files)
+        _open(next(path for path in files if path.suffix == ".html"), options)
     elif options.publish:
         sys.stdout.writelines(f"{path}\n" for path in publish_folder(page, records, options.publish, options.source))
+    elif name == "html" and (options.open or sys.stdout.isatty()):  # half a megabyte is nothing to read in a terminal
+        path = _page_file(options.source, suite.name if suite else "")
+        with replacing(path) as file:
+            file.write(formats[name](page).encode())
+        sys.stdout.write(f"{path}\n")
+        _open(path, options)
     else:
         sys.stdout.write(formats[name](page))
     if "torch" not in sys.modules:  # with it this is not a command of its own, and a library would report leaks
         gc.freeze()  # at the end of the command: a search of all that it made would take a second
     return 0
+
+
+def _page_file(source: Path, name: str) -> Path:
+    """Return where an HTML page without ``--output`` goes: in the output folder, else here."""
+    return source / PAGE if source.is_dir() else Path(f"{name or source.stem}.html")
+
+
+def _open(path: Path, options: argparse.Namespace) -> None:
+    """Open a page if that is asked for, and say where it is if it cannot be."""
+    if options.open and (note := open_page(path)):
+        sys.stdout.write(f"{note}\n")
 
 
 def cite_command(options: argparse.Namespace) -> int:
