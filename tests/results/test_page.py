@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pebench.errors import UserError
+from pebench.results.answer import answer
 from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.provenance import warnings
@@ -128,14 +129,14 @@ def test_the_finding_counts_and_names() -> None:
 
 
 def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
-    assert whole().answer == [
+    assert answer(whole()) == [
         "Better than add: rope (by 10.00 ± 0.09 points) on text-order; rope (by 10.00 ± 0.09 points) on vit-digits.",
         "The other 2 of 4 comparisons with add are not separable: 8 seeds cannot tell, which does not mean equal.",
         "Equivalent to add: concat on text-order (within 0.5 points); concat on vit-digits (within 1 points).",
     ]
     first, second, *_ = whole_text(markdown).partition("**Finding.** ")[2].splitlines()
-    assert (first, second) == (" ".join(whole().answer), "")
-    assert page(runs(1)).answer == [
+    assert (first, second) == (" ".join(answer(whole())), "")
+    assert answer(page(runs(1))) == [
         "4 of 4 comparisons have too few seeds to test.",
         "Not all runs are here: 42 tested runs missing.",
     ]
@@ -143,7 +144,7 @@ def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
 
 def test_the_answer_names_few_rows_of_many_and_counts_the_others() -> None:
     many = {name: 0.5 + 0.01 * place for place, name in enumerate(("none", "alibi", "learned", "fire", "t5-bias"))}
-    found = page(runs(8, ["vit-digits"], **many), None).answer
+    found = answer(page(runs(8, ["vit-digits"], **many), None))
     assert found[1].startswith("Worse than add: none (by 10.")
     assert "points), alibi (by 9.0" in found[1]
     assert found[1].endswith(" and 1 more on vit-digits.")
@@ -152,7 +153,7 @@ def test_the_answer_names_few_rows_of_many_and_counts_the_others() -> None:
 
 def test_the_answer_counts_tables_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pebench.results.answer.MOST_TABLES", 1)
-    assert whole().answer[0] == "Better than add: rope on 2 of 2 tables."
+    assert answer(whole())[0] == "Better than add: rope on 2 of 2 tables."
 
 
 def test_what_says_where_runs_were_made_stands_in_the_provenance_alone() -> None:
