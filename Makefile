@@ -83,8 +83,8 @@ oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'
 	python -m pytest -m oracle tests
 
-browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
-	python -m pip install -e '.[browser]'
+browser:  ## Test the HTML page and the site in Chromium (Debian: chromium, chromium-driver)
+	python -m pip install -e '.[browser,docs]'
 	python -m pytest -m browser tests
 
 check: lint types imports test  ## Lint, types, import rules and the default tests

@@ -58,7 +58,7 @@ def overview() -> str:
     for title, group in grouped(encoding_cards()).items():
         rows = [
             {"Encoding": f"[`{card.name}`](encodings/{card.name}.md)", "What it is": ticks(card.summary)}
-            | {head: cells(card)[head] for head in CARD[1:]}
+            | {head: cells(card)[head] for head in ("Positions", "Shift", "Beyond", "Parameters")}
             for card in group
         ]
         parts.append(f"### {title}: {GROUPS[title]}\n\n{table(rows)}")
@@ -171,7 +171,8 @@ def _results(card: EncodingCard) -> str:
         by_metric.setdefault(headline(standing.task), []).append(standing)
     parts = [
         "## Where it stands\n\nIts row in every published table: mean over n seeds ± half a 95 % interval, the "
-        "difference to the table's reference at equal seeds, and what a corrected paired test says of it."
+        "difference to the table's reference at equal seeds, and what a corrected paired test says of it ([words]"
+        "(../guides/getting-started.md#the-first-run))."
     ]
     for metric, standings in sorted(by_metric.items()):
         parts.append(f"### {metric.capitalize()}\n\n{table([_result(one) for one in standings], True, len(found) > 9)}")
@@ -183,8 +184,8 @@ def _result(standing: Standing) -> dict[str, str]:
     return {
         "Row": f"`{standing.row.label}`",
         "Task": f"[{standing.task.name}](../tasks/{standing.task.name}.md)",
-        "Difference": "–" if standing.row.label == reference else f"{standing.difference} to `{reference}`",
         "Verdict": standing.verdict,
+        "Difference": "–" if standing.row.label == reference else f"{standing.difference} to `{reference}`",
         "Score": standing.score,
         "Seeds": str(len(standing.row.values)),
         "Results": f"[{standing.suite}](../results/{standing.suite}.md)",

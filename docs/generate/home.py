@@ -21,8 +21,8 @@ def _rows() -> Iterator[dict[str, str]]:
         yield {
             "Encoding": f"[`{row.label}`](encodings/{row.config.encoding}.md)",
             "Task": f"[{task.name}](tasks/{task.name}.md)",
-            f"Difference to {standing.table.reference}": standing.difference,
             "Verdict": standing.verdict,
+            f"Difference to {standing.table.reference}": standing.difference,
             "Test score": standing.score,
             "Unit": f"{'% accuracy' if task.percent else difference_unit(task)} {arrow(task)}",
             "Seeds": str(len(row.values)),

@@ -9,7 +9,7 @@ from pebench import Results, load_results, load_suite
 from pebench.results.page import Page
 from pebench.results.stats import Difference, Estimate
 from pebench.results.tables import Row, Table
-from pebench.results.titles import group_title, margin_text
+from pebench.results.titles import group_title
 from pebench.runs.suite import suite_files
 from pebench.tasks import Task
 
@@ -43,7 +43,7 @@ class Standing:
         suite: The suite's name.
         table: The table.
         row: The row.
-        verdict: What the tests say of its difference to the table's reference.
+        verdict: Outcome of the tests of its difference to the table's reference.
     """
 
     suite: str
@@ -73,13 +73,18 @@ def standings(suite: str) -> Iterator[Standing]:
     for table in page.tables:
         equivalences = page.equivalences(table)
         for row in table.rows:
-            verdict = row.verdict.text if row.verdict else "–"
-            if row.label == table.reference:
-                verdict = "reference"
             equal = equivalences.get(row.label)
-            if equal and equal.holds:
-                verdict += f"; equivalent within {margin_text(equal.margin, table.task)}"
-            yield Standing(suite, table, row, verdict)
+            yield Standing(suite, table, row, _verdict(row, table, equal is not None and equal.holds))
+
+
+def _verdict(row: Row, table: Table, equivalent: bool) -> str:
+    if row.label == table.reference:
+        return "reference"
+    if row.verdict is None:
+        return "–"
+    if not equivalent:
+        return row.verdict.outcome.value
+    return f"{row.verdict.outcome.value}, equivalent" if row.verdict.significant else "equivalent"
 
 
 @functools.cache

@@ -113,7 +113,9 @@ class Site:
             self.assets[path.removeprefix("docs/")] = file
 
     def rewritten(self, text: str, address: str) -> str:
-        """Return a page with links that lead to addresses of the site; one that leads to none becomes its text.
+        """Return a page whose links to files of the repository lead to their addresses.
+
+        A link to a folder that no page tells of becomes its text; one that leads nowhere stays, for mkdocs to report.
 
         Args:
             text: The page.
@@ -122,17 +124,15 @@ class Site:
         here = self.paths.get(address, f"docs/{address}")
 
         def rewrite(match: re.Match[str]) -> str:
-            found = self._find(_target(here, match[3]))
+            target = _target(here, match[3])
+            found = self.addresses.get(target) or self.addresses.get(f"{target}/README.md")
+            label = self.rewritten(match[2], address)
             if found is None:
-                return match[2]
+                return label if (ROOT / target).exists() else match[0]
             there = os.path.relpath(found, PurePosixPath(address).parent)
-            return f"{match[1]}[{self.rewritten(match[2], address)}]({there}{match[4] or ''})"
+            return f"{match[1]}[{label}]({there}{match[4] or ''})"
 
         return LINK.sub(rewrite, text)
-
-    def _find(self, path: str) -> str | None:
-        """Return the address of a file, or of the page that tells of a folder."""
-        return self.addresses.get(path) or self.addresses.get(f"{path}/README.md")
 
 
 def _target(path: str, link: str) -> str:
