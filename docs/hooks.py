@@ -11,7 +11,7 @@ from mkdocs.structure.pages import Page
 from generate import encodings, home, repository, suites, tasks
 from generate.markdown import with_formulas
 
-ENCODINGS = re.compile(r"<!-- encodings.*?<!-- /encodings -->", re.DOTALL)
+ENCODINGS = re.compile(r"<!-- groups.*<!-- /encodings -->", re.DOTALL)
 RESULTS = "<!-- results -->"
 
 site: repository.Site
@@ -41,8 +41,8 @@ def _menu(nav: list[Any], addresses: set[str]) -> list[Any]:
     made: Mapping[str, list[Any]] = {
         "Encodings": encodings.menu(),
         "Tasks": tasks.menu(),
-        "Results": [{"Suites by name": suites.menu()}],
-        "Answers": [f"answers/{name}" for name in sorted(_others(addresses, "answers/"))],
+        "Results": [{"Suites by name": suites.menu()}, {"Studies": _below(addresses, "results/studies/")}],
+        "Answers": _below(addresses, "answers/"),
     }
     menu: list[Any] = []
     for entry in nav:
@@ -59,10 +59,10 @@ def _address(page: Any) -> str:
     return page if isinstance(page, str) else next(iter(page.values()))
 
 
-def _others(addresses: set[str], folder: str) -> list[str]:
-    """Return the names of a folder's pages beside its first."""
-    names = [address.removeprefix(folder) for address in addresses if address.startswith(folder)]
-    return [name for name in names if name.endswith(".md") and name != "index.md"]
+def _below(addresses: set[str], folder: str) -> list[str]:
+    """Return the pages of a folder beside its first."""
+    pages = (address for address in addresses if address.startswith(folder) and address.endswith(".md"))
+    return sorted(page for page in pages if not page.endswith("/index.md"))
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

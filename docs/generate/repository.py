@@ -19,11 +19,16 @@ PAGES = {
     "CONTRIBUTING.md": "reference/contributing.md",
     "benchmarks/README.md": "reference/protocol.md",
     "results/README.md": "results/index.md",
-    "results/ANSWERS.md": "answers/index.md",
-    "results/NOTES.md": "results/notes.md",
     "examples/plugin/README.md": "examples/plugin.md",
 }
 """Addresses of the pages that are files of the repository, by path; those of results/ are found."""
+
+FOLDERS = {
+    "benchmarks/suites": "results/suites.md",
+    "src/pebench/encodings": "encodings.md",
+    "src/pebench/tasks": "tasks/index.md",
+}
+"""Addresses of the pages that are made of what is declared in a folder, by its path."""
 
 LANGUAGES = {
     ".py": "python", ".toml": "toml", ".sh": "bash", ".yml": "yaml", ".cff": "yaml", ".bib": "bibtex", ".txt": "text",
@@ -61,7 +66,8 @@ def text_of(path: str) -> str:
     file = ROOT / path
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".md":
-        text = TAG.sub(r"- \\[\1\\] ", text)
+        # GitHub reads Markdown within these, mkdocs only if told
+        text = TAG.sub(r"- \\[\1\\] ", text).replace("<details>", "<details markdown>")
         return front_matter(_title(text), searched=not is_table(path)) + text
     if file.suffix == ".ipynb":
         return front_matter(file.name) + f"# {file.name}\n\n" + "\n".join(_cells(json.loads(text)))
@@ -89,7 +95,7 @@ class Site:
     """
 
     def __init__(self, documents: set[str]) -> None:
-        self.addresses = pages() | {f"docs/{address}": address for address in documents}
+        self.addresses = FOLDERS | pages() | {f"docs/{address}": address for address in documents}
         self.paths = {address: path for path, address in pages().items() if path != "README.md"}
         self.assets: dict[str, Path] = {}
 
