@@ -42,7 +42,7 @@ def _menu(nav: list[Any], addresses: set[str]) -> list[Any]:
         "Encodings": encodings.menu(),
         "Tasks": tasks.menu(),
         "Results": [{"Suites by name": suites.menu()}, {"Studies": _below(addresses, "results/studies/")}],
-        "Answers": _below(addresses, "answers/"),
+        "Answers": _linked("answers/"),
     }
     menu: list[Any] = []
     for entry in nav:
@@ -63,6 +63,12 @@ def _below(addresses: set[str], folder: str) -> list[str]:
     """Return the pages of a folder beside its first."""
     pages = (address for address in addresses if address.startswith(folder) and address.endswith(".md"))
     return sorted(page for page in pages if not page.endswith("/index.md"))
+
+
+def _linked(folder: str) -> list[str]:
+    """Return the pages of a folder in docs/ that its first page links, in that order."""
+    text = (repository.ROOT / "docs" / folder / "index.md").read_text(encoding="utf-8")
+    return [f"{folder}{name}" for name in dict.fromkeys(re.findall(r"\]\(([\w-]+\.md)\)", text))]
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -85,7 +85,8 @@ def pictures() -> dict[str, bytes]:
 def _page(card: EncodingCard) -> str:
     body, sections = _docstring(card)
     parts = [
-        front_matter(card.name),
+        # a name that others contain comes before them
+        front_matter(card.name, f"boost: {4 if '-' in card.name else 8}"),
         f"# {card.name}\n\n{ticks(card.summary)}.\n",
         _formula(card),
         ticks(body),
@@ -167,7 +168,8 @@ def _results(card: EncodingCard) -> str:
     if not found:
         return ""
     by_metric: dict[str, list[Standing]] = {}
-    for standing in found:
+    # as a reference it has no difference to show
+    for standing in sorted(found, key=lambda standing: standing.row.label == standing.table.reference):
         by_metric.setdefault(headline(standing.task), []).append(standing)
     parts = [
         "## Where it stands\n\nIts row in every published table: mean over n seeds ± half a 95 % interval, the "

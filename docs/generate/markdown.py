@@ -31,15 +31,14 @@ def _mathml(latex: str, display: str) -> str:
     return str(convert(re.sub(r"(\\(?:text|mathrm)\{[^}]*)\\_", r"\1_", latex), display=display))
 
 
-def front_matter(title: str, searched: bool = True) -> str:
+def front_matter(title: str, search: str = "boost: 1") -> str:
     """Return the front matter of a page.
 
     Args:
         title: The page's title, in the menu and the browser.
-        searched: False leaves the page out of the search, as one of many tables.
+        search: Its place in the search: ``exclude: true``, or ``boost: 2`` for twice the weight.
     """
-    search = "" if searched else "search:\n  exclude: true\n"
-    return f'---\ntitle: "{title}"\n{search}---\n\n'
+    return f'---\ntitle: "{title}"\nsearch:\n  {search}\n---\n\n'
 
 
 def table(rows: Sequence[Mapping[str, str]], sortable: bool = False, filtered: bool = False) -> str:

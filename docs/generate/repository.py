@@ -68,11 +68,11 @@ def text_of(path: str) -> str:
     if file.suffix == ".md":
         # GitHub reads Markdown within these, mkdocs only if told
         text = TAG.sub(r"- \\[\1\\] ", text).replace("<details>", "<details markdown>")
-        return front_matter(_title(text), searched=not is_table(path)) + text
+        return front_matter(_title(text), "exclude: true" if is_table(path) else "boost: 1") + text
     if file.suffix == ".ipynb":
         return front_matter(file.name) + f"# {file.name}\n\n" + "\n".join(_cells(json.loads(text)))
     heading = f"# {file.name}\n\n`{path}`\n\n"
-    return front_matter(file.name, searched=False) + heading + code(text, LANGUAGES.get(file.suffix, "text"))
+    return front_matter(file.name, "exclude: true") + heading + code(text, LANGUAGES.get(file.suffix, "text"))
 
 
 def _title(text: str) -> str:
