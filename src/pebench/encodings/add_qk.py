@@ -53,6 +53,7 @@ class AddQkEncoding(ConcatQkEncoding):
                 [0.5403, 1.0000]])
     """
 
+    formula = r"\ell_{ij} = \frac{(q_i + U s(p_i)) \cdot (k_j + V s(p_j))}{2 \sqrt{K}}"
     cite = ("carion2020detr", "press2021shortformer")
     mark = 47
     size = "2 * num_layers * d_model * d_model"
