@@ -91,4 +91,9 @@ def _add_how(group: Any) -> None:
         "--time-limit", type=float, metavar="S", help="end a run after this many seconds; it counts as failed"
     )
     group.add_argument("--retry-failed", action="store_true", help="run failed runs again")
+    group.add_argument(
+        "--keep-weights", action="store_true",
+        help="keep the weights that were tested, as weights.safetensors in the run's folder; finished runs are not "
+        "made again for it",
+    )  # fmt: skip
     group.add_argument("--dry-run", action="store_true", help="print what would run, and its cost, and stop")

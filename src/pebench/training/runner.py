@@ -31,6 +31,7 @@ from pebench.training.position_share import measure_position_share
 from pebench.training.resume import check_best, clear, resumable_step
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.trainer import best_checkpoint, make_trainer
+from pebench.training.weights import keep_weights
 
 Progress = Callable[[int, Mapping[str, float]], None]
 Measure = Callable[[SequenceModule, SequenceModule, TensorDataModule, Callable[[], bool]], Mapping[str, Sequence[Any]]]
@@ -282,7 +283,9 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         log_outcome(attempt.logger, record, attempt.module.trunk.encoding)
     except Exception as error:  # what TensorBoard shows is no reason to lose a run
         warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
-    # In this order: TensorBoard first, as a run with a record is over; checkpoints last, as without a record
-    # the next attempt needs them.
+    if options.keep_weights and record.config.stage == "test":  # a run that selects tests none
+        keep_weights(attempt.module, record.config, options.out)
+    # In this order: TensorBoard and weights first, as a run with a record is over; checkpoints last, as without a
+    # record the next attempt needs them.
     write_record(record, options.out)
     shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)
