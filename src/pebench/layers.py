@@ -91,6 +91,16 @@ class TokenEmbedding(nn.Module):
         return nn.functional.embedding(tokens, self.table) * self.table.shape[1] ** 0.5
 
 
+def tied_logits(x: Tensor, table: Tensor) -> Tensor:
+    """Return the logits of an output layer that is the token table: (B, L, D) to (B, L, vocab_size).
+
+    Args:
+        x: (B, L, D), of which the first channels are read, as many as the table is wide: content stands there.
+        table: (vocab_size, width), as `TokenEmbedding` stores it.
+    """
+    return nn.functional.linear(x[..., : table.shape[1]], table)
+
+
 class PatchEmbedding(nn.Module):
     """Square patches of an image to vectors, of root mean square 1 where the pixels' is 1.
 

@@ -12,7 +12,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
-from pebench.config import Options, RunConfig
+from pebench.config import Options, RunConfig, section_values
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings import registry
@@ -140,7 +140,7 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),
-        **vars(config.model),
+        **section_values(config, "model"),
         learning_rate=train.learning_rate,
         weight_decay=train.weight_decay,
         warmup=train.warmup,
