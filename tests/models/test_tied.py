@@ -51,7 +51,7 @@ def test_a_tied_model_has_the_weights_of_another_but_for_the_output() -> None:
     assert usual.keys() - tied.keys() == {"head.weight", "head.bias"}
     differing = {name for name in tied if not torch.equal(tied[name], usual[name])}
     assert differing == {"trunk.norm.weight"}
-    assert torch.equal(tied["trunk.norm.weight"], torch.full((96,), 72**-0.5))
+    assert torch.equal(tied["trunk.norm.weight"], torch.full((96,), 72**0.5 / 72))
 
 
 @pytest.mark.parametrize("encoding", ["add", "concat", "concat-wide", "learned", "rope"])
@@ -93,3 +93,31 @@ def test_a_tied_run_learns_and_its_record_says_that_it_is_tied(encoding: str, tm
     assert record.parameters["total"] == cost(config).parameters
     assert record.to_dict()["config"]["model"]["tied"] is True
     assert record.metrics["test/loss"] < 0.8 * math.log(config.data.vocab_size)
+
+
+@pytest.mark.parametrize(("pace", "moves"), [(None, 96**0.5), (1.0, 1.0), (2.5, 2.5)])
+def test_tokens_start_alike_at_any_pace_and_move_at_that_pace(pace: float | None, moves: float) -> None:
+    model = LanguageModel("none", token_pace=pace, **SIZES)
+    before = model.input(tokens())
+    assert before.detach().square().mean().sqrt().item() == pytest.approx(1.0, rel=0.02)
+    adam = torch.optim.Adam(model.input.parameters(), lr=1e-3)
+    before.sum().backward()
+    adam.step()
+    torch.testing.assert_close(
+        before - model.input(tokens()), torch.full((4, 32, 96), 1e-3 * moves), atol=1e-6, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize("pace", [1.0, 4.0])
+def test_a_tied_model_begins_alike_at_any_pace(pace: float) -> None:
+    usual, other = (LanguageModel("concat", tied=True, token_pace=p, **SIZES).eval() for p in (None, pace))
+    with torch.no_grad():
+        torch.testing.assert_close(other(tokens()), usual(tokens()), atol=1e-5, rtol=1e-4)
+
+
+def test_a_pace_is_one_of_text_and_positive() -> None:
+    assert cost(configure("text-order", "add", settings={"model.token_pace": 1})).parameters > 0
+    with pytest.raises(UserError, match=r"model.token_pace serves tasks on text.* got vit-digits"):
+        cost(configure("vit-digits", "add", settings={"model.token_pace": 1.0}))
+    with pytest.raises(UserError, match=r"model.token_pace must be positive, got 0"):
+        configure("text-order", "add", settings={"model.token_pace": 0.0})

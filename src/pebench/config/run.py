@@ -25,6 +25,8 @@ class ModelConfig:
         dropout: Probability of dropping a channel, after the input and in each residual branch. The dropout after the
             input also reaches an encoding that is added to the input, but not one that acts inside attention.
         tied: A language model predicts with its token table: `pebench.models.LanguageModel` has the rule.
+        token_pace: How many times as fast as other weights the token table of text moves under Adam; ``None`` takes
+            the square root of its width.
     """
 
     d_model: int = 128
@@ -33,6 +35,7 @@ class ModelConfig:
     d_ff: int | None = None
     dropout: float = 0.0
     tied: bool = False
+    token_pace: float | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 """Sections of a configuration, in the order in which their settings are listed."""
 
 
-LATER: dict[str, Any] = {"model.tied": False}
+LATER: dict[str, Any] = {"model.tied": False, "model.token_pace": None}
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 
 
@@ -243,8 +246,8 @@ def check_run(config: RunConfig) -> None:
 
 
 POSITIVE = (
-    "model.d_model", "model.num_heads", "model.d_ff", "train.max_steps", "train.batch_size", "train.learning_rate",
-    "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
+    "model.d_model", "model.num_heads", "model.d_ff", "model.token_pace", "train.max_steps", "train.batch_size",
+    "train.learning_rate", "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
 )  # fmt: skip
 """Settings that must be positive and finite, unless they are None."""
 

@@ -86,6 +86,8 @@ def cost(config: RunConfig) -> Cost:
     except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
+    if model.token_pace is not None and task.image:
+        raise UserError(f"model.token_pace serves tasks on text, which have a token table, got {config.task}.")
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
     outputs = task.num_classes or vocab_size
     ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, not task.kind.per_token, model.tied)
