@@ -14,7 +14,7 @@ SUITE = Suite(
     settings={
         "train.learning_rate": {"lm-wikitext2": 5.6e-3, "vit-cifar10": 2e-3, "text-sst2": 4e-3},
     },
-    declared="2026-11-27 14:22",
+    declared="2026-11-27 14:26",
     shared_machine=True,
     cost=(
         "120 runs, 2 to 3.5 hours on 2 cores, two at a time (estimated by `scale` and `core`); their weights are what "

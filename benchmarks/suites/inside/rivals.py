@@ -34,7 +34,7 @@ SUITE = Suite(
     select={"train.learning_rate": WIKITEXT2_FINE_RATES},
     selection_seeds=2,
     margin=BITS_MARGIN,
-    declared="2026-11-27 14:22",
+    declared="2026-11-27 14:26",
     shared_machine=True,
     cost=(
         "224 runs, 5.5 to 11 hours on 2 cores, two at a time (estimated by `scale` and `core`); `rivals-tied`, "
@@ -50,8 +50,9 @@ SUITE = Suite(
         "width 96: centered=True, scaled as large as before. Position's scale: ratio=1.4 and ratio=2.0. A base for "
         "10,000 positions: base=40.0, whose slowest wave is 233 positions long in add and 185 in concat, of 128 "
         "trained. Slow channels, of whose energy over 128 positions 99.8 % and more is one vector: slowest_of=24, the "
-        "slowest 8, 4 and 2 of concat's 24, as loud altogether as those of `few-channels`, which have fast ones. Trained tables at the "
-        "usual pace, a tied output layer, and images are `rivals-pace`, `rivals-tied` and `rivals-images`. "
+        "slowest 8, 4 and 2 of concat's 24, as loud altogether as those of `few-channels`, which have fast ones. "
+        "Token tables at the usual pace, a tied output layer, and images are `rivals-pace`, `rivals-tied` and "
+        "`rivals-images`. "
         f"{RIVAL_STANDS} Of the slow channels none can explain a lead of rows that have less position than concat: "
         "there the rule says only whether what concat has in them is enough for a lead. Rates are a factor of 1.4 "
         "apart around 5.6e-3, where a parabola through `core`'s selecting losses has its lowest point for add and for "
