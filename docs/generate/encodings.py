@@ -10,8 +10,9 @@ from pathlib import Path
 from generate.markdown import code, formula, front_matter, table, ticks
 from generate.published import ROOT, Standing, setting, standings_by_encoding
 from pebench.cli import main
-from pebench.cli.catalogue import GROUPS, LEGEND, cells, group_of, grouped, papers
+from pebench.cli.catalogue import LEGEND, cells, grouped, papers
 from pebench.encodings.cards import EncodingCard
+from pebench.encodings.families import group_of
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.results.citations import bibtex
 from pebench.results.titles import headline

@@ -75,7 +75,7 @@ BROKEN = [
     Mutant("batch mixed in", "cope", "gates.flip(-1).cumsum(dim=-1).flip(-1)", "gates.mean(0, keepdim=True).expand_as(gates).flip(-1).cumsum(dim=-1).flip(-1)"),
     Mutant("sum over the batch", "fox", ".cumsum(dim=1)", ".cumsum(dim=0)"),
     # state kept too long, or by too many
-    Mutant("stale state by length", "add", "        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain)", "        self.kept = getattr(self, 'kept', {})\n        waves = self.kept.setdefault(len(positions), sinusoid(positions, self.d_p, self.base, self.ratio * self.gain))"),
+    Mutant("stale state by length", "add", "        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain, self.slowest_of, self.center)", "        self.kept = getattr(self, 'kept', {})\n        waves = self.kept.setdefault(len(positions), sinusoid(positions, self.d_p, self.base, self.ratio * self.gain))"),
     Mutant("stale state for ever", "alibi", "        offsets = positions", "        positions = self.__dict__.setdefault('kept', positions)[: len(positions)]\n        offsets = positions"),
     Mutant("a table for all instances", "rope", "return angles.cos().float(), angles.sin().float()", "return RotaryEncoding.prepare.__dict__.setdefault(str(positions.tolist()), (angles.cos().float(), angles.sin().float()))"),
     Mutant("kept by position for ever", "kerple", "        return (positions[:, None]", "        self.kept = [*getattr(self, 'kept', []), positions + 0]\n        return (positions[:, None]"),
@@ -146,10 +146,13 @@ BROKEN = [
 
 OTHER = [
     Mutant("column-major cells", "positions", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (extent[0] if axis else 1)"),
-    Mutant("another base", "sinusoid", "base: float = 10000.0, ratio", "base: float = 1000.0, ratio"),
+    Mutant("another base", "sinusoid", "base: float = 10000.0", "base: float = 1000.0"),
     Mutant("another base", "rope", "self.theta = theta if theta is not None else (10000.0", "self.theta = theta if theta is not None else (1000.0"),
+    Mutant("centred over the positions at hand", "sinusoid", "_waves(grid_positions(center, positions.device), frequencies)", "waves"),
+    Mutant("scaled before it is centred", "sinusoid", "(trained - mean).square()", "trained.square()"),
+    Mutant("the fastest for the slowest", "sinusoid", "frequencies[every - pairs :]", "frequencies[:pairs]"),
     Mutant("turned the other way", "rope", "angles.sin().float()", "-angles.sin().float()"),
-    Mutant("frequencies off by one", "sinusoid", "torch.arange(pairs, device=positions.device, dtype=torch.float64)", "torch.arange(1, pairs + 1, device=positions.device, dtype=torch.float64)"),
+    Mutant("frequencies off by one", "sinusoid", "torch.arange(every, device=positions.device, dtype=torch.float64)", "torch.arange(1, every + 1, device=positions.device, dtype=torch.float64)"),
     Mutant("wrong slopes", "alibi", "2.0 ** (-8 * (i + 1) / whole)", "2.0 ** (-8 * i / whole)"),
     Mutant("slopes of the wrong sign", "alibi", "-rates[:, None, None] * distance", "rates[:, None, None] * distance"),
     Mutant("buckets off by one", "t5_bias", "self.exact + (ratio", "self.exact - 1 + (ratio"),

@@ -3,7 +3,7 @@
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ def report_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def _format(options: argparse.Namespace, formats: Container[str]) -> str:
+def _format(options: argparse.Namespace, formats: Collection[str]) -> str:
     """Return the name of the format to print.
 
     Raises:

@@ -92,4 +92,9 @@ def _add_how(group: Any) -> None:
     )
     group.add_argument("--retry-failed", action="store_true", help="run failed runs again")
     group.add_argument("--open", action="store_true", help="open the page of the results in a browser at the end")
+    group.add_argument(
+        "--keep-weights", action="store_true",
+        help="keep the weights that were tested, as weights.safetensors in the run's folder; finished runs are not "
+        "made again for it",
+    )  # fmt: skip
     group.add_argument("--dry-run", action="store_true", help="print what would run, and its cost, and stop")

@@ -33,6 +33,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         "time_limit": options.time_limit,
         "offline": options.offline,
         "retry_failed": options.retry_failed,
+        "keep_weights": options.keep_weights,
     }
 
 

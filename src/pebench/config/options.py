@@ -15,6 +15,7 @@ class Options:
         threads: CPU threads of a run; ``None`` leaves PyTorch's choice.
         time_limit_s: Wall-clock time after which a run is ended and counted as failed, in seconds.
         devices: Devices (or processes, on CPUs) of one run, which share its batches by Lightning's DDP.
+        keep_weights: Keep the weights that were tested, as `weights.safetensors` in the run's folder.
         folders: Additional folders in which modules of encodings are searched.
         modules: Modules that register encodings.
     """
@@ -25,5 +26,6 @@ class Options:
     threads: int | None = None
     time_limit_s: float | None = None
     devices: int = 1
+    keep_weights: bool = False
     folders: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from torch.nn import functional
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.positions import check_positive, check_ratio
 from pebench.encodings.registry import register
-from pebench.encodings.sinusoid import check_width, sinusoid
+from pebench.encodings.sinusoid import check_choice, check_width, sinusoid
 
 
 @register("add")
@@ -22,6 +22,9 @@ class AddEncoding(PositionalEncoding):
         ratio: Root mean square of the sinusoid, in its channels, relative to the content's at initialisation.
         d_p: Channels that the sinusoid is added to, the last ones; a multiple of 2P. ``None`` takes all. It is then the
             sinusoid of ``concat``, with content in its channels too.
+        centered: Subtract the sinusoid's mean over the trained positions, from every position, before it is scaled to
+            ``ratio``.
+        slowest_of: Width of a sinusoid of which the ``d_p`` slowest channels are taken; ``None`` takes one of d_p.
         preserve_variance: Divide the sum by sqrt(1 + ratio² d_p/D), so that the blocks are given something as loud as
             content alone, and what they add to it weighs as much as it does with encodings that leave the input alone.
 
@@ -29,15 +32,15 @@ class AddEncoding(PositionalEncoding):
         embed: (B, L, D) to (B, L, D).
 
     Raises:
-        ValueError: If ``d_model`` or ``d_p`` is not a multiple of 2P, ``d_p`` is above ``d_model``, ``base`` is not
-            positive, or ``ratio`` is negative.
+        ValueError: If ``d_model`` or ``d_p`` is not a multiple of 2P, ``d_p`` is above ``d_model`` or ``slowest_of``,
+            ``base`` is not positive, ``ratio`` is negative, or one position is to be centred.
 
     Source:
         Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762.
 
     Differs from the paper:
         1. The sinusoid's root mean square is ``ratio``, where the paper's is 0.71 of the content's.
-        2. The paper has no ``d_p`` and no ``preserve_variance``.
+        2. The paper has no ``d_p``, ``centered``, ``slowest_of`` and ``preserve_variance``.
 
     Example:
         >>> import torch
@@ -65,6 +68,8 @@ class AddEncoding(PositionalEncoding):
         base: float = 10000.0,
         ratio: float = 1.0,
         d_p: int | None = None,
+        centered: bool = False,
+        slowest_of: int | None = None,
         preserve_variance: bool = False,
     ) -> None:
         super().__init__(spec)
@@ -74,12 +79,14 @@ class AddEncoding(PositionalEncoding):
         if self.d_p > spec.d_model:
             raise ValueError(f"d_p of encoding 'add' must be at most d_model = {spec.d_model}, got {d_p}")
         check_positive(self.name, base=base)
-        self.base, self.ratio = base, ratio
+        check_choice(self.name, self.d_p, spec.extent, slowest_of, centered)
+        self.base, self.ratio, self.slowest_of = base, ratio, slowest_of
+        self.center = spec.extent if centered else None
         self.gain = (1 + ratio**2 * self.d_p / spec.d_model) ** -0.5 if preserve_variance else 1.0
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the sinusoid at `positions`, times the gain, behind channels of zeros: (L, D)."""
-        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain)
+        waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain, self.slowest_of, self.center)
         return functional.pad(waves, (self.spec.d_model - self.d_p, 0))  # (L, d_p) to (L, D)
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:

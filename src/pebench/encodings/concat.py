@@ -23,13 +23,17 @@ class ConcatEncoding(TableEncoding):
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the position's channels relative to the content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+        centered: Subtract the sinusoid's mean over the trained positions, from every position, before it is scaled to
+            ``ratio``.
+        slowest_of: Width of a sinusoid of which the ``d_p`` slowest channels are taken; ``None`` takes one of d_p.
 
     Shape:
         embed: (B, L, D - d_p) to (B, L, D).
 
     Raises:
         ValueError: If ``d_p`` is not a multiple of 2P or leaves no channel for content, ``base`` is not
-            positive, ``ratio`` is negative, or there is no such ``table``.
+            positive, ``ratio`` is negative, there is no such ``table``, ``slowest_of`` is below ``d_p``, one position
+            is to be centred, or a learned table has either of these options.
 
     Source:
         The question is as old as Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; concatenation
@@ -65,12 +69,14 @@ class ConcatEncoding(TableEncoding):
         base: float = 10000.0,
         ratio: float = 1.0,
         table: str = "sinusoid",
+        centered: bool = False,
+        slowest_of: int | None = None,
     ) -> None:
         super().__init__(spec)
         self.d_p = quarter(spec.d_model, 2 * spec.num_axes) if d_p is None else d_p
         if self.d_p >= spec.d_model:  # checked before the table, whose pace is the content's width
             raise ValueError(f"d_p of encoding 'concat' must be below d_model = {spec.d_model}, got {self.d_p}")
-        self.make_table(table, self.d_p, base, ratio)
+        self.make_table(table, self.d_p, base, ratio, centered=centered, slowest_of=slowest_of)
 
     @property
     def content_width(self) -> int:

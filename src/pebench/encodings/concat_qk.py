@@ -32,12 +32,14 @@ class ConcatQkEncoding(TableEncoding):
         d_p: Channels of a position's vector, a multiple of 2P for a sinusoid; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
+        centered: Subtract the sinusoid's mean over the trained positions, from every position, before it is scaled.
 
     Shape:
         query_key: q and k (B, H, L, K) to (B, H, L, 2K).
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, or there is no such ``table``.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, there is no such ``table``, or a
+            learned one or one position is to be centred.
 
     Source:
         Ke et al. 2020 (TUPE), equation 7, https://arxiv.org/abs/2006.15595, whose vectors are trained and
@@ -63,11 +65,17 @@ class ConcatQkEncoding(TableEncoding):
     paper_size = 4096  # 2 layers x 2 matrices of 32 x 32
 
     def __init__(
-        self, spec: EncodingSpec, *, d_p: int | None = None, base: float = 10000.0, table: str = "sinusoid"
+        self,
+        spec: EncodingSpec,
+        *,
+        d_p: int | None = None,
+        base: float = 10000.0,
+        table: str = "sinusoid",
+        centered: bool = False,
     ) -> None:
         super().__init__(spec)
         self.d_p = spec.d_model if d_p is None else d_p
-        self.make_table(table, self.d_p, base)
+        self.make_table(table, self.d_p, base, centered=centered)
         self.queries = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.keys = nn.Parameter(torch.empty(spec.num_layers, spec.d_model, self.d_p))
         self.reset_parameters()

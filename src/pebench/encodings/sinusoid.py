@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from pebench.encodings.spec import grid_positions
+
 
 def check_width(width: int, axes: int, what: str) -> None:
     """Refuse a width that cannot hold sine and cosine for every axis.
@@ -21,7 +23,35 @@ def quarter(width: int, step: int) -> int:
     return max(step, width // 4 // step * step)
 
 
-def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float = 1.0) -> Tensor:
+def check_choice(name: str, width: int, extent: tuple[int, ...], slowest_of: int | None, centered: bool) -> None:
+    """Refuse options of a sinusoid that cannot be met.
+
+    Args:
+        name: The encoding's name, for the message.
+        width: Channels.
+        extent: Trained positions per axis.
+        slowest_of: As `sinusoid` takes it.
+        centered: True if the mean over the trained positions is subtracted.
+
+    Raises:
+        ValueError: For a sinusoid that is to be the slowest part of a narrower one, or one position to centre.
+    """
+    if slowest_of is not None:
+        check_width(slowest_of, len(extent), f"slowest_of of encoding {name!r}")
+        if slowest_of < width:
+            raise ValueError(f"slowest_of of encoding {name!r} must be at least its {width} channels, got {slowest_of}")
+    if centered and math.prod(extent) == 1:
+        raise ValueError(f"encoding {name!r} with centered=True needs two trained positions or more, got one")
+
+
+def sinusoid(
+    positions: Tensor,
+    width: int,
+    base: float = 10000.0,
+    ratio: float = 1.0,
+    slowest_of: int | None = None,
+    center: tuple[int, ...] | None = None,
+) -> Tensor:
     r"""Return fixed sinusoids of geometrically spaced wavelengths, axis after axis.
 
     Each axis has ``n = width / P`` channels; its channel pair i holds sine and cosine of
@@ -32,7 +62,10 @@ def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float 
         positions: (L, P), any real numbers.
         width: Channels; a multiple of 2P.
         base: Base of the wavelengths, dimensionless: with many, the longest is near base · 2π. 10000 in the paper.
-        ratio: Root mean square of every row.
+        ratio: Root mean square of every row; of a centred one, root mean square over the trained positions.
+        slowest_of: Width of the sinusoid of which these are the slowest channels of each axis; ``None`` takes all.
+        center: Trained positions per axis, over which the mean is subtracted, before the scale is set; from other
+            positions the same vector is subtracted. ``None`` subtracts nothing.
 
     Returns:
         (L, width), 32-bit.
@@ -44,12 +77,28 @@ def sinusoid(positions: Tensor, width: int, base: float = 10000.0, ratio: float 
     Example:
         >>> sinusoid(torch.tensor([[1.0]]), 4) / math.sqrt(2)  # sin 1, cos 1, sin .01, cos .01
         tensor([[0.8415, 0.5403, 0.0100, 0.9999]])
+        >>> sinusoid(torch.tensor([[1.0]]), 2, slowest_of=4) / math.sqrt(2)
+        tensor([[0.0100, 0.9999]])
+        >>> sinusoid(torch.tensor([[0.0], [1.0], [2.0]]), 2, center=(2,))  # minus (sin 1, 1 + cos 1) / 2, over 0.3390
+        tensor([[-1.2411,  0.6780],
+                [ 1.2411, -0.6780],
+                [ 1.4412, -3.4994]])
     """
     axes = positions.shape[-1]
     check_width(width, axes, "the width of a sinusoid")
-    pairs = width // (2 * axes)
-    frequencies = base ** (-torch.arange(pairs, device=positions.device, dtype=torch.float64) / pairs)
-    angles = positions.double().unsqueeze(-1) * frequencies  # (L, P, pairs)
-    waves = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)  # (L, width)
+    pairs, every = width // (2 * axes), (slowest_of or width) // (2 * axes)
+    frequencies = base ** (-torch.arange(every, device=positions.device, dtype=torch.float64) / every)
+    frequencies = frequencies[every - pairs :]  # they fall
+    waves = _waves(positions, frequencies)
+    if center is not None:
+        trained = _waves(grid_positions(center, positions.device), frequencies)
+        mean = trained.mean(dim=0)
+        return ((waves - mean) * (ratio / (trained - mean).square().mean().sqrt())).float()
     # sin² + cos² = 1 in every pair, so that a row's mean square is 1/2 at every position: hence the sqrt(2)
     return (waves * (math.sqrt(2) * ratio)).float()
+
+
+def _waves(positions: Tensor, frequencies: Tensor) -> Tensor:
+    """Return sine and cosine of positions (L, P) at some frequencies (F,): (L, 2PF), 64-bit."""
+    angles = positions.double().unsqueeze(-1) * frequencies  # (L, P, F)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)

@@ -14,6 +14,8 @@ from pebench.encodings import registry
 from pebench.engine.executors import Resources
 from pebench.engine.observer import Observer
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import counted
+from pebench.runs.records import lacks_weights
 from pebench.tasks import registry as tasks
 
 LOCAL = ("local", "sequential")
@@ -38,6 +40,7 @@ class RunOptions(TypedDict, total=False):
     time_limit: float | None
     offline: bool
     retry_failed: bool
+    keep_weights: bool
     observer: Observer | None
 
 
@@ -60,6 +63,7 @@ class Execution:
     time_limit: float | None = None
     offline: bool = False
     retry_failed: bool = False
+    keep_weights: bool = False
 
     def __post_init__(self) -> None:
         if self.data_dir is not None and not self.data_dir.is_dir():
@@ -104,6 +108,7 @@ class Execution:
             threads=self.threads or share,
             time_limit_s=self.time_limit,
             devices=self.devices,
+            keep_weights=self.keep_weights,
             folders=folders,
             modules=modules,
         )
@@ -193,6 +198,17 @@ def runs_at_a_time(runs: int, how: Execution) -> int:
     if how.here:
         return 1
     return max(1, min(runs, how.jobs or len(gpu_groups(how)) or cores() // how.devices))
+
+
+def missing_weights(finished: Iterable[RunConfig], how: Execution) -> str:
+    """Return a sentence on finished runs without the weights that are to be kept; nothing where all have theirs."""
+    number = sum(lacks_weights(config, how.out) for config in finished) if how.keep_weights else 0
+    if not number:
+        return ""
+    return (
+        f"--keep-weights: {counted(number, 'finished run')} without weights, not made again; "
+        "another folder (--out) would make them"
+    )
 
 
 def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:

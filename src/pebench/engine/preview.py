@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from pebench.config import RunConfig
-from pebench.engine.execution import RunOptions, check_devices, execution, runs_at_a_time
+from pebench.engine.execution import RunOptions, check_devices, execution, missing_weights, runs_at_a_time
 from pebench.engine.executors import find_executor
 from pebench.engine.run import make_plan
 from pebench.runs.costs import Cost, check_costs
@@ -28,6 +28,7 @@ class Preview:
         forecast: Time and disk that the waiting runs take, going by earlier ones.
         jobs: Number of runs at a time.
         kept_failures: Number of failed runs that would not be made again.
+        missing_weights: A sentence on finished runs without weights, if these are to be kept; else nothing.
     """
 
     plan: Plan
@@ -39,6 +40,7 @@ class Preview:
     forecast: Forecast
     jobs: int
     kept_failures: int
+    missing_weights: str = ""
 
 
 def preview_suite(
@@ -78,4 +80,5 @@ def preview_suite(
         forecast=forecast(waiting, how.out),
         jobs=runs_at_a_time(len(waiting) + later, how),
         kept_failures=0 if how.retry_failed else found.count("failed"),
+        missing_weights=missing_weights([run for run, state in zip(runs, found, strict=True) if state == "done"], how),
     )

@@ -15,6 +15,7 @@ from pebench.engine.execution import (
     check_reach,
     environment,
     execution,
+    missing_weights,
     runs_at_a_time,
 )
 from pebench.engine.executors import Executor, Resources, find_executor
@@ -147,6 +148,8 @@ def run_suite(
             * ``time_limit``: Seconds after which a run is ended and counts as failed.
             * ``offline``: Never use the network.
             * ``retry_failed``: Make runs again that failed before.
+            * ``keep_weights``: Keep the weights that were tested, as ``weights.safetensors`` in the run's folder, for
+              `pebench.training.weights.load_weights`. Finished runs are not made again for it.
             * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
 
     Raises:
@@ -170,7 +173,7 @@ def run_suite(
             known = load_records(runs, how.out)
             stage = _stage(title, runs, known, plan, how)
             observer.planned(stage)
-            for message in _warnings(runs, known):
+            for message in _warnings(runs, known, how):
                 observer.note(message)
             if stage.todo:
                 failed = [known[config.key] for config in stage.todo if config.key in known]
@@ -213,11 +216,12 @@ def _untested(plan: Plan, records: Mapping[str, Record], how: Execution, observe
     return left_out
 
 
-def _warnings(runs: Sequence[RunConfig], known: Mapping[str, Record]) -> list[str]:
-    """Return warnings about the encodings and tasks of runs: names used twice, plug-ins that have changed."""
+def _warnings(runs: Sequence[RunConfig], known: Mapping[str, Record], how: Execution) -> list[str]:
+    """Return warnings: encodings' and tasks' names used twice, plug-ins that have changed, weights that are missing."""
     clashes = [registry.clash(encoding) for encoding in dict.fromkeys(config.encoding for config in runs)]
     clashes += [task_clash(task) for task in dict.fromkeys(config.task for config in runs)]
-    return [*filter(None, clashes), *changed_plugins(known.values())]
+    finished = [record.config for record in known.values() if record.ok]
+    return [*filter(None, [*clashes, missing_weights(finished, how)]), *changed_plugins(known.values())]
 
 
 @contextmanager

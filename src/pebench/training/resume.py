@@ -12,7 +12,7 @@ import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 
 from pebench.atomic import PART
-from pebench.runs.records import FILE_NAME
+from pebench.runs.records import FILE_NAME, WEIGHTS
 from pebench.training.tensorboard import FAILED
 
 
@@ -49,7 +49,7 @@ def clear(folder: Path, step: int) -> None:
     if os.environ.get("LOCAL_RANK", "0") != "0":
         return  # of the processes that share a run, the first alone writes
     folder.mkdir(parents=True, exist_ok=True)
-    leftovers = [*folder.glob(PART), *folder.glob(f"*{FAILED}")]
+    leftovers = [*folder.glob(PART), *folder.glob(f"*{FAILED}"), folder / WEIGHTS]
     for record in folder.glob(FILE_NAME):  # by a newer pebench, or damaged: it cannot be read here
         record.replace(folder / f"unreadable-{time.time_ns()}.json")
     if not step:

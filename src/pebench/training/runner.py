@@ -12,7 +12,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
-from pebench.config import Options, RunConfig
+from pebench.config import Options, RunConfig, section_values
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings import registry
@@ -31,6 +31,7 @@ from pebench.training.position_share import measure_position_share
 from pebench.training.resume import check_best, clear, resumable_step
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.trainer import best_checkpoint, make_trainer
+from pebench.training.weights import keep_weights
 
 Progress = Callable[[int, Mapping[str, float]], None]
 Measure = Callable[[SequenceModule, SequenceModule, TensorDataModule, Callable[[], bool]], Mapping[str, Sequence[Any]]]
@@ -139,7 +140,7 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),
-        **vars(config.model),
+        **section_values(config, "model"),
         learning_rate=train.learning_rate,
         weight_decay=train.weight_decay,
         warmup=train.warmup,
@@ -282,7 +283,9 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         log_outcome(attempt.logger, record, attempt.module.trunk.encoding)
     except Exception as error:  # what TensorBoard shows is no reason to lose a run
         warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
-    # In this order: TensorBoard first, as a run with a record is over; checkpoints last, as without a record
-    # the next attempt needs them.
+    if options.keep_weights and record.config.stage == "test":  # a run that selects tests none
+        keep_weights(attempt.module, record.config, options.out)
+    # In this order: TensorBoard and weights first, as a run with a record is over; checkpoints last, as without a
+    # record the next attempt needs them.
     write_record(record, options.out)
     shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)

@@ -17,6 +17,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
     # Each line makes its run in its own process: how many go on at a time is for the other scheduler to say.
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
     how += ["--offline"] if offline() else []
+    how += ["--keep-weights"] if options.keep_weights else []
     for name, value in (
         ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
         ("--devices", options.devices if options.devices > 1 else None),

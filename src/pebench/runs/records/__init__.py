@@ -2,10 +2,18 @@
 
 from pebench.runs.records.collection import COLLECTION, holds_records, read_records, write_jsonl
 from pebench.runs.records.merging import merge
-from pebench.runs.records.record import FAILURE, FILE_NAME, SCHEMA, Record
-from pebench.runs.records.run_files import find_record, read_config, read_record, write_config, write_record
+from pebench.runs.records.record import FAILURE, FILE_NAME, SCHEMA, WEIGHTS, Record
+from pebench.runs.records.run_files import (
+    find_record,
+    lacks_weights,
+    read_config,
+    read_record,
+    write_config,
+    write_record,
+)
 
 __all__ = [
-    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "Record", "find_record", "holds_records", "merge", "read_config",
-    "read_record", "read_records", "write_config", "write_jsonl", "write_record",
+    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "WEIGHTS", "Record", "find_record", "holds_records",
+    "lacks_weights", "merge", "read_config", "read_record", "read_records", "write_config", "write_jsonl",
+    "write_record",
 ]  # fmt: skip

@@ -17,6 +17,9 @@ FILE_NAME = "record.json"
 FAILURE = "failure.json"
 """File name of the record of a run that failed; it is deleted when the run finishes."""
 
+WEIGHTS = "weights.safetensors"
+"""File name of the weights that a run was tested with, where they are kept."""
+
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, UserError)
 """Exceptions that reading something else than a record can raise."""
 

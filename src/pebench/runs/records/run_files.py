@@ -7,7 +7,7 @@ from pathlib import Path
 from pebench.atomic import replacing
 from pebench.config import RunConfig
 from pebench.errors import UserError
-from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record
+from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, WEIGHTS, Record
 from pebench.tasks import reconfigure
 
 
@@ -61,6 +61,11 @@ def read_config(path: Path) -> RunConfig:
         ) from error
     except DAMAGE as error:
         raise UserError(f"{path} holds no configuration of a run ({type(error).__name__}: {error})") from error
+
+
+def lacks_weights(config: RunConfig, out: Path) -> bool:
+    """Return True if a finished run that was tested has no weights in its folder; one that selects never has."""
+    return config.stage == "test" and not (out / config.directory / WEIGHTS).is_file()
 
 
 def find_record(config: RunConfig, out: Path) -> Record | None:
