@@ -12,7 +12,7 @@ from generate.published import ROOT, Standing, setting, standings_by_encoding
 from pebench.cli import main
 from pebench.cli.catalogue import LEGEND, cells, grouped, papers
 from pebench.encodings.cards import EncodingCard
-from pebench.encodings.families import group_of
+from pebench.encodings.families import GROUPS, group_of
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.results.citations import bibtex
 from pebench.results.titles import headline
