@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs throughput report engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs site throughput report engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
@@ -10,12 +10,12 @@ install:  ## Install pebench, editable, with development tools
 	python -m pip install -e '.[dev]'
 
 format:  ## Format the code
-	ruff format src tests benchmarks examples
-	ruff check --fix src tests benchmarks examples
+	ruff format src tests benchmarks examples docs
+	ruff check --fix src tests benchmarks examples docs
 
 lint:  ## Check style
-	ruff format --check src tests benchmarks examples
-	ruff check src tests benchmarks examples
+	ruff format --check src tests benchmarks examples docs
+	ruff check src tests benchmarks examples docs
 
 types:  ## Check types
 	mypy
@@ -59,6 +59,9 @@ docs:  ## Put the tables of encodings into docs/encodings.md, and draw those tha
 	rm overview.tmp markdown.tmp
 	for name in $(DRAWN); do pebench plot-encoding $$name --output docs/pictures/$$name.svg; done
 
+site:  ## Build the site into site/, to be opened from there: its pages need no server and no network
+	NO_MKDOCS_2_WARNING=1 python -m mkdocs build --strict
+
 throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
 	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/studies/throughput.md
 
@@ -80,8 +83,8 @@ oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'
 	python -m pytest -m oracle tests
 
-browser:  ## Test the HTML page in Chromium (Debian: chromium, chromium-driver)
-	python -m pip install -e '.[browser]'
+browser:  ## Test the HTML page and the site in Chromium (Debian: chromium, chromium-driver)
+	python -m pip install -e '.[browser,docs]'
 	python -m pytest -m browser tests
 
 check: lint types imports test  ## Lint, types, import rules and the default tests

@@ -8,7 +8,13 @@ CORE_RATES = [5e-4, 1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
 """The grid of `core` for all its tasks. Grids of a single task are parts of it, around the rates that `core` chose."""
 
 WIKITEXT2_RATES = [2e-3, 4e-3, 8e-3, 1.6e-2]
+WIKITEXT2_FINE_RATES = [4e-3, 5.6e-3, 8e-3]
+"""A factor of 1.4 apart around 5.6e-3, where a parabola through the selecting losses of `core` has its lowest point."""
+
 CIFAR10_RATES = [5e-4, 1e-3, 2e-3, 4e-3]
+CIFAR10_FINE_RATES = [1.4e-3, 2e-3, 2.8e-3]
+"""A factor of 1.4 apart around the rate that `core` chose for add and for concat."""
+
 CIFAR10_EXTENDED_RATES = [*CIFAR10_RATES, 8e-3]
 """For suites with a row whose best rate was at the edge of `CIFAR10_RATES`."""
 

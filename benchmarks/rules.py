@@ -21,3 +21,11 @@ LOUDER_FOUND = (
     "`louder` has found with twenty seeds that with an input as loud as add's concat is not behind it there "
     "(+0.36 ± 0.41 points), and rope is (-1.09 ± 0.36)."
 )
+
+RIVAL_STANDS = (
+    "Concat's lead over add stands against a rival if with its setting on both sides it is still separable and larger "
+    "than 0.01 bits per byte, and add with the setting closes less than half of the lead without it. The lead is "
+    "explained if with the setting on both sides it is below 0.01 or not separable. It is partly explained otherwise: "
+    "add with the setting closes half of the lead or more, and concat with the setting leads again."
+)
+"""The rule of `rivals` and of the suites beside it; the lead is the difference in bits per byte on the test split."""

@@ -60,6 +60,19 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def seconds_unit(longest: float) -> tuple[float, str]:
+    """Return the unit in which short durations read well, and how many of it a second has.
+
+    Args:
+        longest: The longest of the durations, in seconds.
+
+    Example:
+        >>> seconds_unit(0.07), seconds_unit(2.5)
+        ((1000.0, 'ms'), (1.0, 's'))
+    """
+    return (1000.0, "ms") if longest < 1 else (1.0, "s")
+
+
 def si_text(value: float | None) -> str | None:
     """Return a number with three significant digits and an SI prefix; None for None.
 

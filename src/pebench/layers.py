@@ -65,30 +65,43 @@ class Linear(nn.Linear):
 class TokenEmbedding(nn.Module):
     """Token ids to vectors of root mean square 1.
 
-    The table is stored as N(0, 1/width) and multiplied by sqrt(width) on use, as in Vaswani et al. 2017,
-    section 3.4: under Adam a table of unit scale would hardly move.
+    The table is stored as N(0, 1/pace²) and multiplied by the pace on use, by default sqrt(width), as in Vaswani et al.
+    2017, section 3.4: under Adam a table of unit scale would hardly move.
 
     Args:
         vocab_size: Number of tokens.
         width: Channels of the output.
+        pace: How many times as fast as other weights the output moves under Adam; ``None`` takes sqrt(width).
 
     Shape:
         (B, L) integers to (B, L, width).
     """
 
-    def __init__(self, vocab_size: int, width: int) -> None:
+    def __init__(self, vocab_size: int, width: int, pace: float | None = None) -> None:
         super().__init__()
+        self.pace = width**0.5 if pace is None else pace
+        self.spread = width**-0.5 if pace is None else 1 / pace  # two formulas: published runs depend on the last bit
         self.table = nn.Parameter(torch.empty(vocab_size, width))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table from N(0, 1/width)."""
+        """Draw the table from N(0, 1/pace²)."""
         if not self.table.is_meta:  # which has no numbers to draw
-            nn.init.normal_(self.table, std=self.table.shape[1] ** -0.5)
+            nn.init.normal_(self.table, std=self.spread)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Look the tokens up."""
-        return nn.functional.embedding(tokens, self.table) * self.table.shape[1] ** 0.5
+        return nn.functional.embedding(tokens, self.table) * self.pace
+
+
+def tied_logits(x: Tensor, table: Tensor) -> Tensor:
+    """Return the logits of an output layer that is the token table: (B, L, D) to (B, L, vocab_size).
+
+    Args:
+        x: (B, L, D), of which the first channels are read, as many as the table is wide: content stands there.
+        table: (vocab_size, width), as `TokenEmbedding` stores it.
+    """
+    return nn.functional.linear(x[..., : table.shape[1]], table)
 
 
 class PatchEmbedding(nn.Module):

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from pebench.config import (
+    LATER,
     PROTOCOL_VERSION,
     SECTIONS,
     DataConfig,
@@ -48,8 +49,10 @@ def test_every_published_record_keeps_its_key(file: Path) -> None:
 
 def test_settings_are_every_field_of_every_section_by_dotted_name() -> None:
     expected = [f"{section}.{f.name}" for section, kind in SECTIONS.items() for f in fields(kind)]
-    assert list(CONFIG.settings()) == expected
-    assert [name.partition(".")[0] for name in expected] == ["model"] * 5 + ["data"] * 3 + ["train"] * 10
+    tied = replace(CONFIG, model=replace(CONFIG.model, tied=True, token_pace=1.0))
+    assert list(tied.settings()) == expected
+    assert list(CONFIG.settings()) == [name for name in expected if name not in LATER]
+    assert [name.partition(".")[0] for name in expected] == ["model"] * 7 + ["data"] * 3 + ["train"] * 10
     assert CONFIG.settings()["model.d_model"] == 64
     assert CONFIG.settings()["data.max_len"] is None
     assert CONFIG.settings()["train.max_steps"] == 7
@@ -65,8 +68,19 @@ def test_overriding_every_setting_with_its_own_value_changes_nothing() -> None:
     own = CONFIG.values_of(setting_names(CONFIG))
     assert override(CONFIG, own) == CONFIG
     assert setting_names(CONFIG) == [
-        name for name in CONFIG.settings() if name not in ("data.max_len", "data.vocab_size")
+        *(name for name in CONFIG.settings() if name not in ("data.max_len", "data.vocab_size")),
+        *LATER,
     ]
+
+
+def test_a_later_setting_counts_where_it_is_set_and_leaves_all_else_as_it_was() -> None:
+    tied = override(CONFIG, {"model.tied": "true"})
+    assert (tied.model.tied, override(tied, {"model.tied": False})) == (True, CONFIG)
+    assert tied.kind_key != CONFIG.kind_key
+    assert tied.to_dict()["model"] == {**CONFIG.to_dict()["model"], "tied": True}
+    assert "tied" not in CONFIG.to_dict()["model"]
+    assert (RunConfig.from_dict(tied.to_dict()), RunConfig.from_dict(CONFIG.to_dict())) == (tied, CONFIG)
+    assert [config.values_of(["model.tied"])["model.tied"] for config in (CONFIG, tied)] == [False, True]
 
 
 def test_some_settings_come_in_the_order_in_which_they_were_named() -> None:

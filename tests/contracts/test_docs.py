@@ -43,9 +43,10 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SAME_MATPLOTLIB = f"matplotlib=={version('matplotlib')}\n" in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 DOCUMENTS = [
     "README.md", "CONTRIBUTING.md", "benchmarks/README.md", "docs/architecture.md", "docs/encodings.md",
-    "docs/method.md", "docs/performance-log.md", "docs/prior-art.md", "docs/python.md", "docs/questions.md",
-    "results/README.md",
+    "docs/index.md", "docs/method.md", "docs/performance-log.md", "docs/prior-art.md", "docs/python.md",
+    "docs/questions.md", "results/README.md",
     *sorted(f"docs/answers/{path.name}" for path in (ROOT / "docs" / "answers").glob("*.md")),
+    *sorted(f"docs/guides/{path.name}" for path in (ROOT / "docs" / "guides").glob("*.md")),
 ]  # fmt: skip
 RESULTS = ROOT / "results"
 PAGES = sorted(path.parent.name for path in RESULTS.glob("*/runs.jsonl"))

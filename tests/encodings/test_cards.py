@@ -40,7 +40,7 @@ def test_a_card_holds_what_is_inherited_from_ours_and_over_files(here: Workplace
     assert (card.declared["relative"], card.declared["beyond"]) == (True, "clamps")
     assert card == card_of(card.name, load_encoding(card.name))
     of_rope = encoding_cards()["rope"].declared
-    for own, usual in (("aliases", ()), ("mark", None), ("paper", None), ("paper_size", None)):
+    for own, usual in (("formula", None), ("aliases", ()), ("mark", None), ("paper", None), ("paper_size", None)):
         assert of_rope[own] != usual
         assert card.declared[own] == usual  # these are rope's alone
 

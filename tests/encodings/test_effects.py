@@ -13,7 +13,7 @@ from pebench.encodings.base import EncodingSpec, build_encoding
 from pebench.encodings.effects import effects
 from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError
-from pebench.results.figures.encoding import draw
+from pebench.results.figures.encoding import draw, draw_together
 
 TEXT, GRID = (12,), (4, 4)
 
@@ -162,6 +162,40 @@ def test_an_encoding_that_returns_no_numbers_is_not_called_one_without_effect(tm
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["plot-encoding", "wrong_one:Wrong"]) == 2
     assert "'wrong_one:Wrong' (wrong_one.py:3) returned from embed NaN" in capsys.readouterr().err
+
+
+def test_a_small_grid_has_ticks_at_whole_numbers():
+    effects = measured("add", extent=(4, 4)) + measured("rope", extent=(4, 4))
+    figure = draw(effects, "grid")
+    figure.draw_without_rendering()
+    images = [axes for axes in figure.axes if axes.images]
+    assert len(images) >= 4
+    for axes in images:
+        assert all(float(tick).is_integer() for tick in (*axes.get_xticks(), *axes.get_yticks()))
+
+
+def test_several_encodings_are_drawn_on_one_scale(tmp_path, capsys):
+    found = {name: measured(name) for name in ("rope", "alibi")}
+    figure = draw_together(found, "both")
+    images = [axes.images[0].get_clim() for axes in figure.axes if axes.images]
+    curves = [axes.get_ylim() for axes in figure.axes if axes.get_title() == "Mean logit by distance"]
+    assert len(set(images)) == len(set(curves)) == 1
+    assert (len(images), len(curves)) == (2, 2)
+    alone = [draw(effects, name).axes[0].images[0].get_clim() for name, effects in found.items()]
+    assert alone[0] != alone[1]
+    low, high = images[0]
+    assert low <= min(low for low, _ in alone)
+    assert high >= max(high for _, high in alone)
+    output = str(tmp_path / "both.svg")
+    assert main(["plot-encoding", "rope", "alibi", "--length", "9", "--output", output]) == 0
+    assert capsys.readouterr().out == f"{output}\n"
+
+
+def test_texts_and_grids_are_not_drawn_together(tmp_path, capsys):
+    words = ["plot-encoding", "rope", "rope-mixed", "--length", "9", "--output", str(tmp_path / "both.svg")]
+    assert main(words) == 2
+    assert "--grid draws all of them" in capsys.readouterr().err
+    assert main([*words, "--grid"]) == 0
 
 
 def test_a_picture_of_measured_effects_needs_no_torch():

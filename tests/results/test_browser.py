@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from pebench.config import CORE_ENCODINGS
-from pebench.results.figures.style import DARK, INK, mark
+from pebench.encodings.families import GROUPS
+from pebench.results.figures.style import BETTER, DARK, INK, MUTED, WORSE, mark
 from pebench.results.page import Page
 from pebench.results.writers.html import html
 from pebench.runs.records import Record, read_records
@@ -41,6 +42,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 def browser(driver: Any, address: str) -> Any:
     """A browser that has just opened the page on a desktop."""
     show(driver, address, width=1280)
+    unfold(driver)
     return driver
 
 
@@ -83,22 +85,26 @@ def seen(driver: Any, element: Any) -> Counter[str]:
     return pixels(driver, clip=found, captureBeyondViewport=True)
 
 
-RESULTS = "document.querySelector('#vit-cifar10-core table')"
-
-
 def column(driver: Any, header: str) -> list[str]:
-    """The cells of a column of a task's results, from top to bottom."""
+    """The cells of a column of a task's results or costs, from top to bottom."""
     return driver.execute_script(
-        f"const table = {RESULTS}; const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);"
-        "return [...table.tBodies[0].rows].map((row) => row.cells[heads.indexOf(arguments[0])].textContent)",
-        header,
+        "const table = arguments[0].closest('table'), place = arguments[0].parentElement.cellIndex;"
+        "return [...table.tBodies[0].rows].map((row) => row.cells[place].textContent)",
+        button(driver, header),
     )
 
 
 def button(driver: Any, header: str) -> Any:
+    """The first one with this text, of a task's tables."""
     return driver.execute_script(
-        f"return [...{RESULTS}.querySelectorAll('th button')].find((b) => b.textContent === arguments[0])", header
+        "return [...document.querySelectorAll('#vit-cifar10-core th button')]"
+        ".find((b) => b.textContent === arguments[0])",
+        header,
     )
+
+
+def unfold(driver: Any) -> None:
+    driver.execute_script("for (const part of document.querySelectorAll('details')) part.open = true")
 
 
 def aria_sort(driver: Any, header: str) -> str | None:
@@ -164,9 +170,10 @@ def test_the_page_is_whole_alone_and_quiet(driver: Any, address: str, width: int
     assert colours(driver) > 50
     assert driver.title == "pebench results"
     headings = [found.text for found in driver.find_elements("css selector", "h2")]
-    assert {"vit-cifar10 (tier core, protocol 0.1)", "Notes"} <= set(headings)
+    assert {"vit-cifar10", "Notes"} <= set(headings)
+    unfold(driver)
     pictures = driver.find_elements("css selector", "figure svg")
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     assert min(picture.size["height"] for picture in pictures) > 80
     assert driver.get_log("browser") == []
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
@@ -180,17 +187,22 @@ def test_every_picture_shows_its_encodings_and_every_table_its_text(
     driver: Any, headline: str, width: int, scheme: str
 ) -> None:
     show(driver, headline, width, scheme=scheme)
-    inks = {mark(name).colour for name in CORE_ENCODINGS}
-    ink, inks = (DARK[INK], {DARK[colour] for colour in inks}) if scheme == "dark" else (INK, inks)
+    unfold(driver)
+    rows, verdicts = {mark(name).colour for name in CORE_ENCODINGS}, {BETTER, WORSE, MUTED}
+    ink = DARK[INK] if scheme == "dark" else INK
     pictures = driver.find_elements("css selector", "figure svg")
-    assert len(pictures) == 8
+    assert len(pictures) == 9
     for picture in pictures:
+        compares = "ifferences" in picture.get_attribute("aria-label")  # in the colours of verdicts, not of rows
+        inks = {DARK[colour] if scheme == "dark" else colour for colour in (verdicts if compares else rows)}
         shown = seen(driver, picture)
-        assert sum(shown[colour] > 5 for colour in inks) >= 4  # a difference has no reference, one refuses lengths
+        assert sum(shown[colour] > 5 for colour in inks) >= (1 if compares else 4)  # one row refuses lengths
+        if compares:
+            continue
         driver.execute_script("arguments[0].style.visibility = 'hidden'", picture)
         assert not inks & seen(driver, picture).keys()
     tables = driver.find_elements("css selector", ".scroll")
-    assert len(tables) == 12
+    assert len(tables) == 14
     for table in tables:
         shown = seen(driver, table)
         assert shown[ink] > 0.002 * shown.total()
@@ -216,7 +228,8 @@ def test_a_published_page_sorts_each_of_its_tables_and_leads_nowhere_else(
     ) == [0, True, []]
     tables = driver.execute_script(
         "return [...document.querySelectorAll('.scroll table')].map((table) => {"
-        "  const names = () => [...table.tBodies[0].rows].map((row) => row.cells[0].textContent), before = names();"
+        "  const rows = () => [...table.tBodies[0].rows].filter((row) => row.className !== 'family');"
+        "  const names = () => rows().map((row) => row.cells[0].textContent), before = names();"
         "  const button = table.querySelector('th button'); button.click(); button.click();"
         "  return [before.sort().reverse(), names()];"
         "})"
@@ -243,6 +256,7 @@ def test_the_page_lets_no_other_script_run(browser: Any) -> None:
 
 def test_a_phone_scrolls_tables_in_their_box_and_never_the_page(driver: Any, address: str) -> None:
     show(driver, address, 390)
+    unfold(driver)
     assert driver.execute_script("return document.documentElement.scrollWidth") == 390
     boxes = driver.execute_script("return [...document.querySelectorAll('.scroll')].map((b) => b.scrollWidth)")
     assert max(boxes) > 390
@@ -250,6 +264,52 @@ def test_a_phone_scrolls_tables_in_their_box_and_never_the_page(driver: Any, add
         "return [...document.querySelectorAll('button, input')].map((e) => e.getBoundingClientRect().height)"
     )
     assert min(sizes) >= 44
+
+
+def test_a_phone_keeps_the_encoding_and_its_verdict_in_sight(driver: Any, address: str) -> None:
+    show(driver, address, 390)
+    unfold(driver)
+    found = driver.execute_script(
+        "const box = document.querySelector('#vit-cifar10-core .judged'); box.scrollLeft = 1000;"
+        "const cells = [...box.querySelector('tbody tr').cells].map((cell) => cell.getBoundingClientRect());"
+        "return [box.scrollLeft, box.getBoundingClientRect().left, ...cells.slice(0, 2).map((cell) => cell.left)]"
+    )
+    scrolled, left, name, verdict = found
+    assert scrolled > 20
+    assert (name, verdict) == pytest.approx((left + 1, left + 1 + 5.5 * 16), abs=1)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the page of all encodings."""
+    path = tmp_path_factory.mktemp("page") / "many.html"
+    path.write_text(html(Page.of(read_records(CORE.with_name("encodings.jsonl")), load_suite("encodings"))))
+    return path.as_uri()
+
+
+def test_a_long_page_is_folded_grouped_by_family_and_keeps_its_headers(driver: Any, many: str) -> None:
+    show(driver, many, 1280)
+    assert driver.execute_script("return document.documentElement.scrollHeight") < 6000
+    families = [
+        row.text for row in driver.find_elements("css selector", "main > section .family") if row.is_displayed()
+    ]
+    assert families == [*GROUPS]
+    top = driver.execute_script(
+        "const rows = document.querySelectorAll('main > section tbody tr'); rows[45].scrollIntoView({block: 'end'});"
+        "return document.querySelector('main > section thead th').getBoundingClientRect().top"
+    )
+    assert top == pytest.approx(0, abs=1)
+    driver.find_element("css selector", "main > section th button").click()
+    assert not [row for row in driver.find_elements("css selector", "main > section .family") if row.is_displayed()]
+
+
+def test_a_link_to_a_folded_part_opens_it(driver: Any, many: str) -> None:
+    show(driver, many, 390)
+    part = driver.find_element("id", "provenance")
+    assert part.get_attribute("open") is None
+    driver.find_element("css selector", "nav a[href='#provenance']").click()
+    assert part.get_attribute("open") is not None
+    assert "pebench run --suite encodings" in part.text
 
 
 def shades(driver: Any) -> tuple[str, ...]:

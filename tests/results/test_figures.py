@@ -15,7 +15,8 @@ from pebench.config import DataConfig, ModelConfig, RunConfig, TrainConfig
 from pebench.encodings.registry import encoding_cards
 from pebench.results import figures
 from pebench.results.across import Interval, Standing, Summary
-from pebench.results.figures import cost, curves, differences, ranks, style
+from pebench.results.contrasts import Equivalence
+from pebench.results.figures import cost, curves, differences, overview, ranks, style
 from pebench.results.page import Page
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
@@ -82,7 +83,8 @@ BLINDNESS = {  # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_colours_differ_to_the_colour_blind_in_light_and_dark(kind: str) -> None:
-    for palette in (style.COLOURS, [style.DARK[colour] for colour in style.COLOURS]):
+    every = (*style.COLOURS, *style.OWN_COLOURS)
+    for palette in (every, [style.DARK[colour] for colour in every]):
         seen = [lab(BLINDNESS[kind] @ linear(colour)) for colour in palette]
         assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) > 10
 
@@ -100,12 +102,10 @@ def test_every_encoding_has_a_mark_that_no_other_has() -> None:
 
 
 def test_a_plug_in_has_a_mark_that_none_of_ours_has_and_that_stays() -> None:
-    ours = {(style.mark(name).colour, style.mark(name).marker) for name in MARKED}
     for name in ("my_module:MyEncoding", "mine", "yours"):
-        assert (style.mark(name).colour, style.mark(name).marker) not in ours
-    assert style.mark("mine") == style.Mark(
-        "#56b4e9", style.mark("mine").marker, style.mark("mine").line
-    )  # the same in every process
+        assert style.mark(name).colour in style.OWN_COLOURS
+    assert not {style.mark(name).colour for name in encoding_cards()} & {*style.OWN_COLOURS}
+    assert style.mark("mine").colour == "#732e00"  # the same in every process
 
 
 def test_options_of_one_encoding_share_its_colour_and_differ_in_filling() -> None:
@@ -154,6 +154,35 @@ def test_differences_are_those_of_the_table_best_first() -> None:
     assert axes.get_xlabel() == "Δ points to add   (better →)"
 
 
+def test_verdicts_have_a_colour_and_a_marker_each() -> None:
+    rows = table(add=[0.5, 0.51, 0.52], rope=[0.6, 0.612, 0.624], none=[0.4, 0.412, 0.424], concat=[0.5, 0.54, 0.5])
+    (axes,) = drawn(differences.draw(rows, {"concat": Equivalence(0.5, 0.01)})).axes
+    points = {(container.lines[0].get_color(), container.lines[0].get_marker()) for container in axes.containers}
+    assert points == {style.VERDICTS[name] for name in ("better", "worse", "equivalent")}
+    assert len({marker for _, marker in style.VERDICTS.values()}) == len(style.VERDICTS)
+
+
+def test_a_page_begins_with_the_differences_of_all_its_tables() -> None:
+    page = published_page()
+    (lead,) = figures.by_stem(page)[figures.LEAD]
+    panels = [axes for axes in lead.figure.axes if axes.containers]
+    assert [axes.get_title() for axes in panels] == [table.task.name for table in page.tables]
+    for axes, found in zip(panels, page.tables, strict=True):
+        shown = sorted(container.lines[0].get_xdata()[0] for container in axes.containers)
+        means = sorted(found.task.scale * row.difference.mean for row in found.rows if row.difference)
+        assert shown == pytest.approx(means)
+
+
+def test_of_many_rows_the_first_picture_has_those_that_differ_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overview, "MOST_ROWS", 2)
+    rows = table(add=[0.5, 0.51, 0.52], rope=[0.6, 0.612, 0.624], none=[0.4, 0.55, 0.52], alibi=[0.5, 0.4, 0.53])
+    page = Page((rows, replace(rows)))
+    assert overview.rows(page) == ["rope"]
+    assert overview.caption(page).endswith(
+        "Of 3 rows those are drawn that differ or are equivalent somewhere (1); the table has them all."
+    )
+
+
 def test_a_lower_metric_that_is_better_points_the_other_way() -> None:
     (axes,) = drawn(differences.draw(published_page().tables[0])).axes
     assert axes.get_yticklabels()[0].get_text() == "rope"
@@ -197,6 +226,16 @@ def standing(label: str, rank: float) -> Standing:
     return Standing(label, Interval(0.5, 0.4, 0.6), Interval(rank, rank - 0.5, rank + 0.25), None, 0, None)
 
 
+def test_the_time_of_a_step_is_shown_in_milliseconds() -> None:
+    rows = table(add=[0.5, 0.51], rope=[0.6, 0.612])
+    quick = [replace(r, throughput=1000.0) for row in rows.rows for r in row.records]
+    for records, unit, value in ((quick, "ms/step", 64.0), (rows.records, "s/step", 6.4)):
+        axes = drawn(cost.draw(build_tables(records)[0])).axes[2]
+        assert axes.get_xlabel() == unit
+        assert axes.containers[0].lines[0].get_xdata()[0] == pytest.approx(value)
+        assert not any("m" in label.get_text() for label in axes.get_xticklabels())
+
+
 def test_ranks_show_intervals_groups_and_the_critical_difference() -> None:
     rows = tuple(standing(*item) for item in (("rope", 1.5), ("add", 2.0), ("none", 4.5)))
     summary = Summary(rows, {}, {}, 0, 2000, critical_difference=1.25, groups=(("rope", "add"),))
@@ -226,7 +265,7 @@ def test_pictures_can_be_read_in_a_column(make: Callable[[], Page]) -> None:
                 boxes = [label.get_window_extent() for label in ticks if label.get_visible()]
                 assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes)), picture.name
             box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
-            assert width == style.WIDTH
+            assert width == (style.WIDE if picture.stem == figures.LEAD and len(page.tables) > 1 else style.WIDTH)
             assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.01, picture.name
 
 
@@ -269,7 +308,7 @@ def test_files_are_named_by_task_tier_and_kind(tmp_path: Path) -> None:
     assert figures.stems(page.tables) == ["vit-digits-quick", "vit-digits-quick-2"]
     kinds = ["vit-digits-quick-cost", "vit-digits-quick-curves"]
     two = [f"vit-digits-quick-2-{kind}" for kind in ("cost", "curves", "differences")]
-    expected = {f"{name}.{kind}" for name in kinds + two for kind in ("svg", "png")}
+    expected = {f"{name}.{kind}" for name in (*kinds, *two, "differences") for kind in ("svg", "png")}
     assert {path.name for path in figures.write(page, tmp_path / "new")} == expected
     assert {path.name for path in (tmp_path / "new").iterdir()} == expected
 

@@ -141,12 +141,12 @@ def test_images_at_twice_their_resolution_are_no_text_of_twice_the_length():
 
 def test_gates_stand_on_the_page():
     text = markdown(Page.of(rows("text-order", {"none": 0.333, "add": 0.9, "rope": 0.97})))
-    assert "## Gates" in text
-    assert "**Does not hold** on text-order (tier smoke, protocol" in text
+    assert "## Expected results, checked" in text
+    assert "**Does not hold** on text-order. An order-only task" in text
     assert "Found: none 33.3 %; unsolved: add 90.0 %." in text
     assert "Found: no none; unsolved: by no other." in markdown(Page.of(rows("text-order", {"add": 0.97})))
-    assert "## Gates" not in markdown(Page.of(rows("text-order", {"none": 0.333})))
-    assert "## Gates" not in markdown(Page.of(rows("vit-digits", {"add": 0.6, "rope": 0.5})))
+    assert "## Expected" not in markdown(Page.of(rows("text-order", {"none": 0.333})))
+    assert "## Expected" not in markdown(Page.of(rows("vit-digits", {"add": 0.6, "rope": 0.5})))
 
 
 def test_real_records_have_what_the_gates_look_at() -> None:

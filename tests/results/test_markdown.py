@@ -85,12 +85,16 @@ RECORDS = [
 
 
 def cells(markdown: str, label: str) -> list[str]:
-    """The cells of the last row with this label, before the pairs of rows."""
-    lines = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in markdown.partition("Every two rows")[0].splitlines()
-    ]
-    return next(cells for cells in reversed(lines) if cells[0] == label)
+    """The cells of the last row with this label in a table of results, and of that in the last table of costs."""
+    found: list[list[str]] = [[], []]
+    place = None
+    for line in markdown.splitlines():
+        row = [cell.strip() for cell in line.strip("|").split("|")]
+        if row[0] == "Encoding":
+            place = 0 if "Verdict" in row else 1 if "Total params" in row else None
+        elif place is not None and row[0] == label:
+            found[place] = row if place == 0 else row[1:]
+    return found[0] + found[1]
 
 
 def printed(records: list[Record], width: int) -> str:
@@ -125,11 +129,11 @@ def test_records_read_back_from_a_file_give_the_same_bytes(form: str, tmp_path: 
 
 def test_a_row_shows_mean_difference_and_verdict() -> None:
     # rope - add = 4.5, 5, 5.5 points: s = 0.5, half-width 4.3027 * 0.5 / sqrt(3); p = 0.0033, times 4 tests
-    expected = ["rope", "66.00 ± 3.73", "3", "+5.00 ± 1.24", "better", "0.013"]
+    expected = ["rope", "better", "+5.00 ± 1.24", "66.00 ± 3.73", "3", "0.013"]
     assert cells(render(RECORDS), "rope")[:6] == expected
-    assert cells(render(RECORDS), "none")[3:6] == ["-10.00 ± 2.48", "worse", "0.013"]
-    assert cells(render(RECORDS), "concat")[3:6] == ["+0.00 ± 2.48", "not separable at 3 seeds", "1.000"]
-    assert cells(render(RECORDS), "add")[3:6] == ["–", "reference", "–"]
+    assert cells(render(RECORDS), "none")[1:3] == ["worse", "-10.00 ± 2.48"]
+    assert cells(render(RECORDS), "concat")[1:3] == ["not separable at 3 seeds", "+0.00 ± 2.48"]
+    assert cells(render(RECORDS), "add")[1:3] == ["reference", "–"]
 
 
 def test_costs_are_shown_in_their_units() -> None:
@@ -138,8 +142,8 @@ def test_costs_are_shown_in_their_units() -> None:
 
 def test_failed_runs_are_counted_and_named() -> None:
     text = render(RECORDS)
-    assert cells(text, "learned")[1:3] == ["62.50 ± 19.06", "2 (1 failed)"]
-    assert cells(text, "alibi")[1:5] == ["–", "0 (3 failed)", "–", "–"]
+    assert cells(text, "learned")[3:5] == ["62.50 ± 19.06", "2 (1 failed)"]
+    assert cells(text, "alibi")[1:5] == ["–", "–", "–", "0 (3 failed)"]
     assert "- Failed: learned seed 2: `loss is nan at step 12`" in text
 
 
@@ -156,13 +160,13 @@ def test_missing_seeds_are_named() -> None:
 
 def test_one_seed_has_no_interval_and_no_verdict() -> None:
     text = render(RECORDS[-2:])
-    assert cells(text, "rope")[1:6] == ["1.9900", "1", "-0.0200", "no test with 1 seed", "–"]
+    assert cells(text, "rope")[1:6] == ["no test with 1 seed", "-0.0200", "1.9900", "1", "–"]
 
 
 def test_lower_is_better_where_the_task_says_so() -> None:
     records = runs("add", [2.0, 2.1, 2.2], task="lm-rhymes") + runs("rope", [1.9, 2.0, 2.1001], task="lm-rhymes")
     assert "bits per byte ↓" in render(records)
-    assert cells(render(records), "rope")[4] == "better"
+    assert cells(render(records), "rope")[1] == "better"
 
 
 def test_commands_say_what_differs_from_the_budget() -> None:
@@ -181,9 +185,9 @@ def test_other_settings_and_other_protocols_have_other_tables() -> None:
     records = [run("add", 0, 0.6), run("add", 0, 0.6, protocol="0.0"), run("add", 0, 0.6, train=other)]
     titles = [line for line in render(records).splitlines() if line.startswith("## vit")]
     assert titles == [
-        "## vit-shapes (tier core, train.max_steps=1000, protocol 0.0)",
-        "## vit-shapes (tier core, train.max_steps=10, protocol 0.2)",
-        "## vit-shapes (tier core, train.max_steps=1000, protocol 0.2)",
+        "## vit-shapes, train.max_steps=1000, protocol 0.0",
+        "## vit-shapes, train.max_steps=10, protocol 0.2",
+        "## vit-shapes, train.max_steps=1000, protocol 0.2",
     ]
 
 
@@ -203,7 +207,9 @@ def test_seeds_of_other_code_are_flagged_but_compare() -> None:
         run(name, seed, 0.6, environment=(ENVIRONMENT, later)[seed]) for name in ("add", "rope") for seed in (0, 1)
     ]
     text = render(records)
-    assert "**Seeds were not all run with the same code; of each seed, all rows were.**" in text
+    facts = text.partition("## Provenance")[2]
+    assert "- Machines and code: Seeds were not all run with the same code; of each seed, all rows were.\n" in facts
+    assert "**Seeds were not" not in text
     assert "Rows were not measured with the same code" not in text
     assert "Rows were not measured with the same code" in render([*records, run("none", 0, 0.5, environment=later)])
 
@@ -217,7 +223,7 @@ def test_other_data_is_flagged_on_the_same_machine_too() -> None:
 
 def test_without_the_reference_there_are_no_differences() -> None:
     text = render(runs("rope", [0.6, 0.7]))
-    assert cells(text, "rope")[3:5] == ["–", "–"]
+    assert cells(text, "rope")[1:3] == ["–", "–"]
     assert "No row is called add" in text
     assert "No run of add finished" in render([run("add", 0, None), *runs("rope", [0.6, 0.7])])
 
@@ -272,7 +278,7 @@ def test_the_terminal_shows_failed_and_missing_runs_as_they_are_written() -> Non
 
 def test_the_overview_has_a_column_for_every_task_of_a_tier() -> None:
     lines = render([run("add", 0, 0.6), run("add", 0, 1.5, task="lm-rhymes")]).splitlines()
-    header, _, row = lines[lines.index("## Overview (tier core)") + 2 :][:3]
+    header, _, row = lines[lines.index("## Overview") + 2 :][:3]
     assert [cell.strip() for cell in header.split("|")[2:4]] == [
         "lm-rhymes<br>bits per byte ↓, n=1",
         "vit-shapes<br>accuracy % ↑, n=1",
@@ -294,5 +300,5 @@ def test_tables_that_compare_with_no_other_are_in_the_overviews_too() -> None:
 
 def test_costs_are_of_runs_that_finished() -> None:
     records = [run("add", 0, 0.6), run("add", 1, math.inf, throughput=9e9, peak_memory_gib=64.0)]
-    assert cells(render(records), "add")[2] == "1 (1 failed)"
+    assert cells(render(records), "add")[4] == "1 (1 failed)"
     assert cells(render(records), "add")[-2:] == ["1,200", "1.25"]

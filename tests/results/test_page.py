@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pebench.errors import UserError
+from pebench.results.answer import answer
 from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.provenance import warnings
@@ -26,8 +27,8 @@ def test_a_page_has_its_parts_in_order() -> None:
     assert [text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")] == sorted(
         text.index(f"**{word}.**") for word in ("Question", "Finding", "Expected", "Decision rule")
     )
-    parts = ["Overview", "What", "What", *TASKS, "Across", "Gates", "Reproduce", "Provenance", "Failed", "Limits"]
-    assert heads(text) == [*parts, "Notes"]
+    parts = ["Overview", *TASKS, "Across", "What", "What", "Expected", "Failed", "Limits", "Notes", "Reproduce"]
+    assert heads(text) == [*parts, "Provenance"]
 
 
 def test_a_page_states_what_its_suite_declares() -> None:
@@ -58,7 +59,7 @@ def test_a_page_says_how_many_runs_had_begun_when_its_suite_was_declared() -> No
     told = "**Declared.** 2026-01-02 03:04 UTC, when 12 of 18 runs here had begun."
     assert f"{told}\n" in markdown(page(records, declared))
     changed = replace(declared, remarks=("A seed more.",))
-    assert f"{told} What has come up since is told next.\n" in markdown(page(records, changed))
+    assert f"{told} What has come up since follows.\n" in markdown(page(records, changed))
     assert json.loads(to_json(page(records, declared)))["suite"]["declared"] == "2026-01-02T03:04:00+00:00"
     earlier = replace(SUITE, declared="2026-01-01 12:00")
     assert "2026-01-01 12:00 UTC, before any of 18 runs here had begun." in markdown(page(records, earlier))
@@ -125,6 +126,43 @@ def test_the_finding_counts_and_names() -> None:
     assert finding(page(runs(1))) == "Of 4 comparisons with add: 4 not tested; 42 tested runs missing."
     alone = [r for r in runs(2) if r.config.encoding == "rope"]
     assert finding(page(alone, None)).startswith("Nothing is compared")
+
+
+def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
+    assert answer(whole()) == [
+        "Better than add: rope (by 10.00 ± 0.09 points) on text-order; rope (by 10.00 ± 0.09 points) on vit-digits.",
+        "The other 2 of 4 comparisons with add are not separable: 8 seeds cannot tell, which does not mean equal.",
+        "Equivalent to add: concat on text-order (within 0.5 points); concat on vit-digits (within 1 points).",
+    ]
+    first, second, *_ = whole_text(markdown).partition("**Finding.** ")[2].splitlines()
+    assert (first, second) == (" ".join(answer(whole())), "")
+    assert answer(page(runs(1))) == [
+        "4 of 4 comparisons have too few seeds to test.",
+        "Not all runs are here: 42 tested runs missing.",
+    ]
+
+
+def test_the_answer_names_few_rows_of_many_and_counts_the_others() -> None:
+    many = {name: 0.5 + 0.01 * place for place, name in enumerate(("none", "alibi", "learned", "fire", "t5-bias"))}
+    found = answer(page(runs(8, ["vit-digits"], **many), None))
+    assert found[1].startswith("Worse than add: none (by 10.")
+    assert "points), alibi (by 9.0" in found[1]
+    assert found[1].endswith(" and 1 more on vit-digits.")
+    assert found[1].count("±") == 4
+
+
+def test_the_answer_counts_tables_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebench.results.answer.MOST_TABLES", 1)
+    assert answer(whole())[0] == "Better than add: rope on 2 of 2 tables."
+
+
+def test_what_says_where_runs_were_made_stands_in_the_provenance_alone() -> None:
+    places = [replace(r, environment={"device": f"cpu: {'AB'[r.config.encoding == 'rope']}"}) for r in runs(2)]
+    text = markdown(page(places))
+    before, _, after = text.partition("## Provenance")
+    assert "Rows were not measured on the same device" not in before
+    assert before.count("Throughput and memory do not compare here") == len(TASKS)
+    assert "- Machines and code: Rows were not measured on the same device" in after
 
 
 def test_what_tables_share_is_told_once() -> None:

@@ -84,7 +84,8 @@ def test_rows_of_different_regimes_or_selections_never_share_a_table() -> None:
 def test_a_matched_table_says_so_and_shows_its_widths(regime: str) -> None:
     records = results(encodings=["add", "learned"], tier="quick", regime=regime)
     text = markdown(records)
-    assert f"## vit-digits (tier quick, matched by {regime}, protocol " in text
+    assert "## vit-digits\n\n8x8 grey" in text
+    assert f" Tier quick, matched by {regime}.\n" in text
     assert f"- Matched by: {regime} (the same " in text
     widths = {r.config.encoding: r.config.model.d_ff for r in records}
     assert main_grid(text)["learned"]["d_ff"] == str(widths["learned"] or 4 * records[0].config.model.d_model)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from pebench.config import RunConfig
+from pebench.config import RunConfig, section_values
 from pebench.models.base import SequenceModule
 from pebench.models.counting import count_flops, count_parameters
 from pebench.runs.costs import cost
@@ -61,7 +61,7 @@ def make(config: RunConfig) -> SequenceModule:
         facts = {"vocab_size": data.vocab_size, "max_len": data.max_len}
     if task.num_classes:
         facts["num_classes"] = task.num_classes
-    return task.model_class()(config.encoding, config.encoding_args, **facts, **vars(config.model))
+    return task.model_class()(config.encoding, config.encoding_args, **facts, **section_values(config, "model"))
 
 
 def example(config: RunConfig, length: int) -> tuple[torch.Tensor, ...]:

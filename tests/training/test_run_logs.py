@@ -24,10 +24,13 @@ def test_tensorboard_shows_the_curve_of_the_record(record: Record, events: Event
 def test_tensorboard_shows_the_outcome_of_the_record_once(record: Record, events: EventAccumulator) -> None:
     for name, value in record.metrics.items():
         if name != "best_step":
-            tag = re.sub("^test/(.*)@", r"beyond/\1_", name.replace("val/", "best/"))
-            (point,) = events.Scalars(tag)
+            (point,) = events.Scalars("with_chosen_weights/" + re.sub("[/@]", "_", name))
             assert point.value == pytest.approx(value, rel=1e-6)
-            assert point.step == (record.curve[-1]["step"] if tag.startswith("test/") else record.metrics["best_step"])
+            assert point.step == (
+                record.curve[-1]["step"]
+                if name.startswith("test/") and "@" not in name
+                else record.metrics["best_step"]
+            )
 
 
 def test_a_run_leaves_one_event_file_with_a_picture_of_what_it_has_learnt(

@@ -106,18 +106,24 @@ def test_the_tabs_are_there_that_have_something_to_show(server):
     }  # fmt: skip
 
 
+def outcome_tag(name: str) -> str:
+    return "with_chosen_weights/" + re.sub("[/@]", "_", name)
+
+
+def row_name(record: Record) -> str:
+    config = record.config
+    return f"{config.label}, {config.task}, seed {config.seed} ({config.key[:8]})"
+
+
 def test_every_number_is_that_of_the_record(server, records):
     tags = server.get("plugin/scalars/tags")
     for run, record in records.items():
-        metrics = {
-            re.sub("^test/(.*)@", r"beyond/\1_", name.replace("val/", "best/")): value
-            for name, value in record.metrics.items()
-        }
-        step, best = record.curve[-1]["step"], metrics.pop("best_step")
-        assert set(tags[run]) == {*metrics, "train/loss", "val/loss", "val/accuracy"}
+        step, best = record.curve[-1]["step"], record.metrics["best_step"]
+        metrics = {name: value for name, value in record.metrics.items() if name != "best_step"}
+        assert set(tags[run]) == {*map(outcome_tag, metrics), "train/loss", "val/loss", "val/accuracy"}
         for name, value in metrics.items():
-            expected = {step if name.startswith("test/") else best: pytest.approx(value)}
-            assert server.scalars(run, name) == expected
+            tested = name.startswith("test/") and "@" not in name
+            assert server.scalars(run, outcome_tag(name)) == {step if tested else best: pytest.approx(value)}
         for name in ("train/loss", "val/loss", "val/accuracy"):
             found = server.scalars(run, name)
             assert {p["step"]: found[p["step"]] for p in record.curve} == pytest.approx(
@@ -130,17 +136,33 @@ def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records)
         "experimentName": "", "allowedStatuses": ["STATUS_SUCCESS"], "colParams": [], "startIndex": 0, "sliceSize": 99,
     })  # fmt: skip
     rows = {row["name"]: row for row in answer["sessionGroups"]}
-    assert set(rows) == set(records)
+    names = {run: row_name(record) for run, record in records.items()}
+    assert set(rows) == {*names.values()}
     for run, record in records.items():
-        values = rows[run]["hparams"]
+        values = rows[names[run]]["hparams"]
         assert values["encoding"] == record.config.encoding
         assert values["seed"] == str(record.config.seed)
         assert values["train.learning_rate"] == record.config.train.learning_rate
         assert values["data.patch_size"] == record.config.data.patch_size
-        metrics = {value["name"]["tag"]: value["value"] for value in rows[run]["metricValues"]}
-        expected = {name.replace("val/", "best/"): value for name, value in record.metrics.items()}
-        shown = {name for name in expected if name != "best_step" and "@" not in name}
-        assert metrics == pytest.approx({name: value for name, value in expected.items() if name in shown})
+        metrics = {value["name"]["tag"]: value["value"] for value in rows[names[run]]["metricValues"]}
+        shown = {name for name in record.metrics if name != "best_step" and "@" not in name}
+        assert metrics == pytest.approx({outcome_tag(name): record.metrics[name] for name in shown})
+
+
+def test_the_encoding_and_the_test_metric_are_the_first_columns(server):
+    found = server.post("plugin/hparams/experiment", {"experimentName": "", "includeMetrics": True})
+    assert [info["name"] for info in found["hparamInfos"]][:3] == ["encoding", "seed", "task"]
+    assert found["metricInfos"][0]["name"]["tag"] == "with_chosen_weights/test_accuracy"
+
+
+def test_curves_come_before_single_points(server, records):
+    """TensorBoard shows groups of tags, the part before the slash, in the order of their names."""
+    groups = {tag.partition("/")[0] for tags in server.get("plugin/scalars/tags").values() for tag in tags}
+    assert sorted(groups)[-1] == "with_chosen_weights"
+    single = {
+        tag for run in records for tag in server.get("plugin/scalars/tags")[run] if len(server.scalars(run, tag)) == 1
+    }
+    assert {tag.partition("/")[0] for tag in single} == {"with_chosen_weights"}
 
 
 def test_a_run_that_failed_is_a_row_too_until_it_is_run_again(tmp_path, capsys):
@@ -254,7 +276,7 @@ def text_of(driver: Any, url: str, words: list[str]) -> str:
 @pytest.mark.parametrize(
     ("tab", "words"),
     [
-        ("hparams", ["vit-digits/learned/seed1", "model.d_model", "best/loss", "test/accuracy"]),
+        ("hparams", ["learned, vit-digits, seed 1", "model.d_model", "with_chosen_weights/val_loss"]),
         ("custom_scalars", [TITLE, "val/accuracy", "Matches (2)"]),
         ("images", ["vit-digits/learned/seed0", "encoding"]),
     ],

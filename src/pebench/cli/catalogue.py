@@ -5,22 +5,13 @@ import textwrap
 from collections.abc import Mapping
 
 from pebench.encodings.cards import HOOKS, EncodingCard
+from pebench.encodings.families import GROUPS, group_of
 from pebench.encodings.registry import encoding_cards, find_plugin, plugin_cards
 from pebench.formatting import format_options
 from pebench.results.citations import OWN, link
 from pebench.results.writers.markdown import inline
 
 WIDTH = 120
-
-GROUPS = {
-    "Nothing": "no positional information",
-    "Input": "a term, a factor or channels of their own, once or in every block",
-    "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
-    "Attention logits": "a term that depends on two positions or their offset, in every layer",
-    "Content": "tokens are counted or weighted by what they are; their positions are not used",
-    "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
-}
-"""Groups by what encodings act on, with descriptions; `group_of` returns the group of a card."""
 
 SYMBOLS = {
     "d_model": "D", "num_heads": "H", "head_dim": "K", "num_layers": "N", "num_axes": "P", "max_len": "L",
@@ -36,13 +27,13 @@ LEGEND = (
 def listing() -> str:
     """Return a table of all encodings, those of installed packages included, for a terminal of `WIDTH` columns."""
     cards, problems = plugin_cards()
-    groups = _grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
+    groups = grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
     width = max(len(card.name) for group in groups.values() for card in group)
     lines = [_line(width, ["Encoding", "Acts on", "Positions", "Models", "Shift", "Beyond"]), ""]
     for title, group in groups.items():
         lines.append(title + (f": {GROUPS[title]}" if title in GROUPS else ""))
         for card in group:
-            lines.append(_line(width, list(_cells(card).values())))
+            lines.append(_line(width, list(cells(card).values())))
             lines += _wrapped(card.summary.replace("``", "")) + _wrapped(_details(card))
         lines.append("")
     lines += textwrap.wrap(LEGEND, WIDTH)
@@ -63,7 +54,7 @@ def _wrapped(text: str) -> list[str]:
 
 def _details(card: EncodingCard) -> str:
     """Return parameters, options and origin of an encoding as text."""
-    parts = [f"parameters: {_parameters(card)}"]
+    parts = [f"parameters: {parameters(card)}"]
     if card.options:
         parts.append(f"options: {format_options(card.options)}")
     plugin = find_plugin(card.name)
@@ -75,8 +66,8 @@ def _details(card: EncodingCard) -> str:
 def markdown() -> str:
     """Return pebench's own encodings as Markdown tables, one for each group, with descriptions of all options."""
     parts = [f"{LEGEND}\n"]
-    for title, group in _grouped(encoding_cards()).items():
-        rows = [{**_cells(card), "Encoding": f"`{card.name}`", "Papers": _papers(card)} for card in group]
+    for title, group in grouped(encoding_cards()).items():
+        rows = [{**cells(card), "Encoding": f"`{card.name}`", "Papers": papers(card)} for card in group]
         parts.append(f"### {title}: {GROUPS[title]}\n\n{_pipe(rows)}\n")
         items = [f"- **{card.name}**: {card.describe_options(card.options)}\n" for card in group if card.options]
         if items:
@@ -84,7 +75,7 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def _papers(card: EncodingCard) -> str:
+def papers(card: EncodingCard) -> str:
     """Return the papers of an encoding as links in Markdown."""
     return ", ".join(inline((link(key),)) for key in card.declared["cite"] if key != OWN)
 
@@ -93,7 +84,7 @@ def overview() -> str:
     """Return the names of pebench's own encodings as a Markdown table, a row for each group."""
     rows = [
         {"Acts on": title, "How": GROUPS[title], "Encodings": ", ".join(f"`{card.name}`" for card in group)}
-        for title, group in _grouped(encoding_cards()).items()
+        for title, group in grouped(encoding_cards()).items()
     ]
     return _pipe(rows) + "\n"
 
@@ -108,33 +99,15 @@ def _pipe(rows: list[dict[str, str]]) -> str:
     )
 
 
-def group_of(card: EncodingCard) -> str:
-    """Return the group of an encoding, which its hooks and declarations decide.
-
-    Example:
-        >>> group_of(encoding_cards()["rope"]), group_of(encoding_cards()["stack"])
-        ('Queries and keys', 'Other encodings')
-    """
-    if not card.hooks:
-        return "Nothing"
-    if card.declared["wraps"]:
-        return "Other encodings"
-    # Before the hooks: what depends on content says so, whichever hook it uses for that.
-    if card.declared["contextual"]:
-        return "Content"
-    if "query_key" in card.hooks:
-        return "Queries and keys"
-    return "Attention logits" if "bias" in card.hooks else "Input"
-
-
-def _grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
+def grouped(cards: Mapping[str, EncodingCard]) -> dict[str, list[EncodingCard]]:
+    """Return cards by the title of their group, in the order of `GROUPS`."""
     found: dict[str, list[EncodingCard]] = {group: [] for group in GROUPS}
     for card in cards.values():
         found[group_of(card)].append(card)
     return found
 
 
-def _cells(card: EncodingCard) -> dict[str, str]:
+def cells(card: EncodingCard) -> dict[str, str]:
     """Return the cells of an encoding's row, by column."""
     declared = card.declared
     own = not declared["wraps"]
@@ -145,17 +118,17 @@ def _cells(card: EncodingCard) -> dict[str, str]:
         "Models": "causal" if declared["causal_only"] else "any",
         "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",
         "Beyond": declared["beyond"] if own else "–",
-        "Parameters": _parameters(card),
+        "Parameters": parameters(card),
         "Options": format_options(card.options),
         "What it is": card.summary,
     }
 
 
-def _parameters(card: EncodingCard) -> str:
+def parameters(card: EncodingCard) -> str:
     """Return the number of an encoding's parameters as a formula in letters.
 
     Example:
-        >>> _parameters(encoding_cards()["cpe"])
+        >>> parameters(encoding_cards()["cpe"])
         '(3^P + 1)·D'
     """
     if card.declared["wraps"]:

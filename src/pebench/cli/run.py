@@ -5,14 +5,18 @@ from contextlib import AbstractContextManager
 
 from rich.console import Console
 
+from pebench.atomic import replacing
 from pebench.cli.interrupts import leaving_at_once
+from pebench.cli.opening import open_page
 from pebench.cli.preview import print_preview, print_states, summary
+from pebench.cli.report import PAGE
 from pebench.cli.suite import check_choice, requested_plan, run_options
 from pebench.engine.execution import execution
 from pebench.engine.observer import Stage
 from pebench.engine.preview import preview_suite
 from pebench.engine.progress import Display
 from pebench.engine.run import run_suite
+from pebench.errors import UserError
 from pebench.results.frame import Results
 
 EXIT_FAILED = 1
@@ -63,9 +67,20 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def print_results(results: Results, options: argparse.Namespace, display: Display) -> None:
-    """Print the table of the results, and the commands that show more."""
+    """Print the table of the results and the commands that show more, and write their page, to which the end leads."""
+    from pebench.results.writers.html import html
     from pebench.results.writers.terminal import terminal
 
     terminal(results.records, display.console, results.reference)
     out = options.out
     display.note(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
+    path = out / PAGE
+    try:
+        text = html(results.page)
+    except UserError as error:  # as for records of two kinds that no page can show; the runs are done all the same
+        display.note(f"No page: {error}")
+        return
+    with replacing(path) as file:
+        file.write(text.encode())
+    note = open_page(path) if options.open else ""
+    display.note(note or f"Page: {path}")

@@ -112,8 +112,10 @@ def _report(verbs: Any) -> None:
     verb = verbs.add_parser("report", help="make tables from records")
     verb.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
     verb.add_argument(
-        "--format", metavar="FORMAT", help="print one format: markdown (default), overview, html, latex, csv or json"
-    )
+        "--format", metavar="FORMAT",
+        help="print one format: markdown (default), overview, html, latex, csv or json; in a terminal, html is written "
+        "to a file",
+    )  # fmt: skip
     verb.add_argument(
         "--output", type=Path, metavar="PREFIX",
         help="write PREFIX.md, .html, .tex, .csv, .json, .jsonl (the records) and pictures in PREFIX-figures",
@@ -127,6 +129,7 @@ def _report(verbs: Any) -> None:
         help="show the question, expectation and margin of this suite, and which of its runs are missing",
     )  # fmt: skip
     verb.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
+    verb.add_argument("--open", action="store_true", help="open the HTML page in a browser")
     verb.add_argument("--strict", action="store_true", help="fail if a run failed, or if one of the suite is missing")
     verb.add_argument("--records", type=Path, metavar="FILE", help="write all records to one .jsonl file, too")
     verb.add_argument(
@@ -145,12 +148,15 @@ def _cite(verbs: Any) -> None:
 
 def _plot(verbs: Any) -> None:
     verb = verbs.add_parser(
-        "plot-encoding", help="draw an encoding, and the similarity of positions by their distance",
+        "plot-encoding", help="draw encodings, and the similarity of positions by their distance",
         description="Draw what an encoding adds to the input, the residual stream or the attention logits of a model, "
-        "and how similar two positions are, by their distance; on a grid, each patch and the one in the middle.",
+        "and how similar two positions are, by their distance; on a grid, each patch and the one in the middle. "
+        "Several encodings are drawn on one scale.",
     )  # fmt: skip
     verb.set_defaults(action=("plot", "plot_command"))
-    verb.add_argument("encoding", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own")
+    verb.add_argument(
+        "encodings", nargs="+", metavar="NAME|MODULE:CLASS", help="an encoding's name, or a class of your own"
+    )
     verb.add_argument("--output", type=Path, metavar="FILE", help="an .svg, .png or .pdf file (default: NAME.svg)")
     verb.add_argument(
         "--length", type=int, default=100, metavar="L", help="number of positions or patches (default: 100)"

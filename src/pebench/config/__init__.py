@@ -23,6 +23,7 @@ from pebench.config.protocol import (
     TIERS,
 )
 from pebench.config.run import (
+    LATER,
     SECTIONS,
     DataConfig,
     ModelConfig,
@@ -31,11 +32,12 @@ from pebench.config.run import (
     check_run,
     check_seed,
     dotted_settings,
+    section_values,
 )
 
 __all__ = [
-    "CORE_ENCODINGS", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES", "SECTIONS",
-    "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig", "TrainConfig",
+    "CORE_ENCODINGS", "LATER", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES",
+    "SECTIONS", "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig", "TrainConfig",
     "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override", "parse_settings",
-    "python_value", "setting_names", "sort_key", "typed",
+    "python_value", "section_values", "setting_names", "sort_key", "typed",
 ]  # fmt: skip

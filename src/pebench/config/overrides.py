@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from pebench.config.run import SECTIONS, RunConfig
+from pebench.config.run import LATER, SECTIONS, RunConfig
 from pebench.errors import UNREADABLE, UserError, unknown_name
 
 EXAMPLES = {
@@ -79,7 +79,9 @@ def sort_key(value: Any) -> tuple[bool, Any]:
 def setting_names(config: RunConfig) -> list[str]:
     """Return every dotted name that `override` accepts for this configuration's task."""
     # None in the section data means that the setting does not apply to the task; elsewhere it is a value.
-    return [name for name, value in config.settings().items() if not (name.startswith("data.") and value is None)]
+    settings = config.settings()
+    names = [*settings, *(name for name in LATER if name not in settings)]
+    return [name for name in names if not (name.startswith("data.") and settings[name] is None)]
 
 
 def override(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:

@@ -24,6 +24,9 @@ class ModelConfig:
         d_ff: Width of the feed-forward layer; ``None`` means ``4 * d_model``.
         dropout: Probability of dropping a channel, after the input and in each residual branch. The dropout after the
             input also reaches an encoding that is added to the input, but not one that acts inside attention.
+        tied: A language model predicts with its token table: `pebench.models.LanguageModel` has the rule.
+        token_pace: How many times as fast as other weights the token table of text moves under Adam; ``None`` takes
+            the square root of its width.
     """
 
     d_model: int = 128
@@ -31,6 +34,8 @@ class ModelConfig:
     num_heads: int = 4
     d_ff: int | None = None
     dropout: float = 0.0
+    tied: bool = False
+    token_pace: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +87,24 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 """Sections of a configuration, in the order in which their settings are listed."""
 
 
+LATER: dict[str, Any] = {"model.tied": False, "model.token_pace": None}
+"""Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
+
+
+def section_values(source: Any, section: str) -> dict[str, Any]:
+    """Return the settings of one section by name, without those of `LATER` at their defaults.
+
+    Args:
+        source: An object that has the section: a `RunConfig`, or a task's budget.
+        section: One of `SECTIONS`.
+    """
+    values = vars(getattr(source, section))
+    absent = object()  # equal to no value
+    return {name: value for name, value in values.items() if LATER.get(f"{section}.{name}", absent) != value}
+
+
 def dotted_settings(source: Any) -> dict[str, Any]:
-    """Return the settings of all sections by dotted name: ``{"model.d_model": 64, ...}``.
+    """Return the settings of all sections by dotted name, as `section_values` has them: ``{"model.d_model": 64, ...}``.
 
     Args:
         source: An object that has the sections: a `RunConfig`, or a task's budget.
@@ -95,7 +116,7 @@ def dotted_settings(source: Any) -> dict[str, Any]:
     """
     settings = {}
     for section in SECTIONS:
-        for name, value in vars(getattr(source, section)).items():
+        for name, value in section_values(source, section).items():
             settings[f"{section}.{name}"] = value
     return settings
 
@@ -140,7 +161,7 @@ class RunConfig:
         """Return the configuration as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         for section in SECTIONS:
-            values[section] = dict(vars(values[section]))
+            values[section] = section_values(self, section)
         return values | {"encoding_args": dict(self.encoding_args), "selected": list(self.selected)}
 
     @staticmethod
@@ -156,7 +177,7 @@ class RunConfig:
 
     def values_of(self, names: Iterable[str]) -> dict[str, Any]:
         """Return some settings by their dotted names, in the order of these."""
-        settings = self.settings()
+        settings = LATER | self.settings()
         return {name: settings[name] for name in names}
 
     @property
@@ -225,8 +246,8 @@ def check_run(config: RunConfig) -> None:
 
 
 POSITIVE = (
-    "model.d_model", "model.num_heads", "model.d_ff", "train.max_steps", "train.batch_size", "train.learning_rate",
-    "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
+    "model.d_model", "model.num_heads", "model.d_ff", "model.token_pace", "train.max_steps", "train.batch_size",
+    "train.learning_rate", "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
 )  # fmt: skip
 """Settings that must be positive and finite, unless they are None."""
 

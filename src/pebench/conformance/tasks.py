@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pebench.config import section_values
 from pebench.conformance.comparisons import BrokenError, require
 from pebench.conformance.constant import fit_constant
 from pebench.data import datamodule_of
@@ -75,7 +76,7 @@ class TaskBench:
 
     def model(self) -> SequenceModule:
         """Return a small model in evaluation, with an output layer that is not zero, as it is at first."""
-        sizes = {name: value for name, value in vars(self.config.model).items() if name != "dropout"}
+        sizes = {name: value for name, value in section_values(self.config, "model").items() if name != "dropout"}
         model = self.task.model_class()("none", {}, **self.usual.model_arguments(), **sizes, seed=0)
         noise = torch.Generator().manual_seed(1)
         with torch.no_grad():

@@ -51,6 +51,10 @@ class AddEncoding(PositionalEncoding):
                  [1.1900, 0.7641]]])
     """
 
+    formula = (
+        r"x + \mathrm{ratio} \cdot s(p), \quad s(p)_{2c} = \sqrt{2} \sin\left(p\,\mathrm{base}^{-2c/D}\right), "
+        r"\quad s(p)_{2c+1} = \sqrt{2} \cos\left(p\,\mathrm{base}^{-2c/D}\right)"
+    )
     cite: ClassVar[tuple[str, ...]] = ("vaswani2017attention", "he2022masked")
     aliases = ("sinusoidal", "sinusoid", "sincos", "sincos2d", "absolute", "vanilla")
     mark = 0

@@ -43,6 +43,7 @@ class AddEveryLayerEncoding(TableEncoding):
         tensor([[[1.1900, 0.7641]]])
     """
 
+    formula = r"x^{(l)} + \mathrm{ratio} \cdot s(p) \quad \text{before every block } l"
     cite = ("dehghani2019universal",)
     mark = 46
     paper = ()

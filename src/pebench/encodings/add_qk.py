@@ -24,12 +24,14 @@ class AddQkEncoding(ConcatQkEncoding):
         d_p: Channels of a position's vector, a multiple of 2P for a sinusoid; ``None`` takes ``d_model``.
         base: Base of the wavelengths, dimensionless.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none outside the extent.
+        centered: Subtract the sinusoid's mean over the trained positions, from every position, before it is scaled.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, or there is no such ``table``.
+        ValueError: If ``d_p`` is not a multiple of 2P, ``base`` is not positive, there is no such ``table``, or a
+            learned one or one position is to be centred.
 
     Source:
         Carion et al. 2020 (DETR), https://arxiv.org/abs/2005.12872, whose encoder adds fixed sinusoids to queries
@@ -53,6 +55,7 @@ class AddQkEncoding(ConcatQkEncoding):
                 [0.5403, 1.0000]])
     """
 
+    formula = r"\ell_{ij} = \frac{(q_i + U s(p_i)) \cdot (k_j + V s(p_j))}{2 \sqrt{K}}"
     cite = ("carion2020detr", "press2021shortformer")
     mark = 47
     size = "2 * num_layers * d_model * d_model"

@@ -38,6 +38,7 @@ class AlibiEncoding(PositionalEncoding):
         tensor([-0.1250, -0.0625, -0.0000])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} - m_h \lVert p_i - p_j \rVert, \quad m_h = 2^{-8h/H}"
     cite = ("press2022train", "fuller2023croma")
     mark = 6
     relative = True

@@ -43,6 +43,7 @@ class AttentionScaleEncoding(Wrapper):
         [[2.0, 2.0], [1.0, 1.0]]
     """
 
+    formula = r"\ell_{ij} = \frac{\mathrm{factor} \cdot q'_i \cdot k'_j}{\sqrt{K}} + b'_{ij}"
     cite = ("vaswani2017attention",)
     paper = ("relative",)
     paper_size = 0

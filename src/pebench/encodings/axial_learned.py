@@ -38,6 +38,7 @@ class AxialLearnedEncoding(PositionalEncoding):
         32
     """
 
+    formula = r"x + \sum_{a=1}^{P} E^{(a)}_{p_a}"
     cite = ("ho2019axial", "dehghani2023patch")
     aliases = ("axial", "factorized", "learnedaxial")
     mark = 7

@@ -68,6 +68,8 @@ class PositionalEncoding(nn.Module):
         size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
             ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``, with ``sum``, ``prod``, ``min``,
             ``max`` and ``range``.
+        formula: The input of the blocks, the attention logit of query i and key j, or the positions that another
+            encoding is given, in LaTeX. Not inherited.
         cite: Keys of what to cite for it, in pebench's ``references.bib``.
         aliases: Other names of it in the literature, in small letters and digits alone. Not inherited.
         mark: Place of its colour, marker and line in `pebench.results.figures.style`, as published pictures have them.
@@ -91,6 +93,7 @@ class PositionalEncoding(nn.Module):
     idle: tuple[str, ...] = ()
     beyond: str = "goes on"
     size: ClassVar[str] = "0"
+    formula: ClassVar[str | None] = None
     cite: ClassVar[tuple[str, ...]] = ()
     aliases: ClassVar[tuple[str, ...]] = ()
     mark: ClassVar[int | None] = None

@@ -18,7 +18,7 @@ INHERITED = (
 )  # fmt: skip
 """Attributes of `pebench.PositionalEncoding` that a card holds and subclasses inherit, literals in a class's body."""
 
-OWN: Mapping[str, Any] = {"aliases": (), "mark": None, "paper": None, "paper_size": None}
+OWN: Mapping[str, Any] = {"formula": None, "aliases": (), "mark": None, "paper": None, "paper_size": None}
 """Attributes that a card holds and subclasses do not inherit, with their values where a class declares none."""
 
 HOOKS = {"embed": "input", "residual": "residual stream", "query_key": "queries, keys", "bias": "logits"}

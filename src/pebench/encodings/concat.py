@@ -51,6 +51,10 @@ class ConcatEncoding(TableEncoding):
         tensor([[[1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
+    formula = (
+        r"[\,x\,;\,\mathrm{ratio} \cdot s(p)\,], \quad x \in \mathbb{R}^{D - d_p}, \quad s(p) \in "
+        r"\mathbb{R}^{d_p}"
+    )
     cite = ("vaswani2017attention",)
     aliases = ("concatenate", "concatenated", "concatenation")
     mark = 1

@@ -56,6 +56,7 @@ class ConcatQkEncoding(TableEncoding):
                 [0.5403, 1.0000]])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j + (U s(p_i)) \cdot (V s(p_j))}{\sqrt{2K}}"
     cite: ClassVar[tuple[str, ...]] = ("ke2021rethinking",)
     mark = 9
     size = "2 * num_layers * d_model * d_model"

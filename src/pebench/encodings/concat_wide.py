@@ -43,6 +43,7 @@ class ConcatWideEncoding(ConcatEncoding):
         tensor([[[1.0000, 1.0000, 1.0000, 1.0000, 1.1900, 0.7641]]])
     """
 
+    formula = r"[\,x\,;\,\mathrm{ratio} \cdot s(p)\,], \quad x \in \mathbb{R}^{D}, \quad s(p) \in \mathbb{R}^{d_p}"
     cite = ("vaswani2017attention",)
     mark = 10
     paper = ()

@@ -40,6 +40,11 @@ class CopeEncoding(PositionalEncoding):
         tensor([1.5000, 1.0000, 0.5000])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + q_i \cdot e(c_{ij}), \quad c_{ij} = "
+        r"\min\left(\mathrm{most} - 1,\ \sum_{l=j}^{i} \sigma\left(\frac{q_i \cdot "
+        r"k_l}{\sqrt{K}}\right)\right)"
+    )
     cite = ("golovneva2024contextual",)
     mark = 11
     axes = (1,)

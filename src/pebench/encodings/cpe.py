@@ -39,6 +39,7 @@ class CpeEncoding(PositionalEncoding):
         tensor([ 3., 15., 23.])
     """
 
+    formula = r"x_p + w_0 + \sum_{\delta \in \{-1, 0, 1\}^P} w_\delta \odot x_{p + \delta}"
     cite = ("chu2023conditional",)
     aliases = ("cpvt", "peg")
     mark = 12

@@ -46,6 +46,7 @@ class DebertaEncoding(PositionalEncoding):
                 [13.0000, 22.0000]])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j + q_i \cdot V r_{i-j} + k_j \cdot U r_{j-i}}{\sqrt{3K}}"
     cite = ("he2021deberta",)
     mark = 13
     axes = (1,)

@@ -45,6 +45,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         torch.Size([1, 1, 3, 3])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + f_h(j - i)"
     cite = ("wang2022crossformer",)
     mark = 14
     relative = True

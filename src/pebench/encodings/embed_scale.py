@@ -45,6 +45,7 @@ class EmbedScaleEncoding(Wrapper):
         tensor([[[2.0000, 4.8284]]])
     """
 
+    formula = r"\mathrm{factor} \cdot x'"
     cite = ("vaswani2017attention",)
     paper = ()
     paper_size = 0

@@ -50,6 +50,10 @@ class FireEncoding(PositionalEncoding):
         tensor([1.0000, 0.8271, 0.0000])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + f_h\left(\frac{\psi(i - j)}{\psi(\max(i, L))}\right), "
+        r"\quad \psi(x) = \log(1 + |c|\,x)"
+    )
     cite = ("li2024functional",)
     mark = 15
     idle = ("second.bias",)

@@ -42,6 +42,7 @@ class FoxEncoding(PositionalEncoding):
         tensor([-1.3863, -0.6931,  0.0000])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + \sum_{l=j+1}^{i} \log \sigma(w \cdot x_l + b)"
     cite = ("lin2025forgetting",)
     aliases = ("forgetting", "forgettingtransformer")
     mark = 16

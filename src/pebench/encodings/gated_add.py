@@ -44,6 +44,7 @@ class GatedAddEncoding(TableEncoding):
         tensor([[[0.0000, 2.1213]]])
     """
 
+    formula = r"x + 2\,\sigma(\mathrm{pace} \cdot g)\,\mathrm{ratio} \cdot s(p)"
     cite = ("hallam2026fusion",)
     mark = 17
     size = "1"

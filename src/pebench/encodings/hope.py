@@ -39,6 +39,10 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
         tensor([1.0000, 0.1000, 0.0000, 0.0000], dtype=torch.float64)
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad \omega_c = \begin{cases} "
+        r"\theta^{-c/n} & 2 \pi\,\theta^{c/n} \le L \\ 0 & \text{else} \end{cases}"
+    )
     cite = ("chen2024hope",)
     mark = 18
     paper = ("relative",)

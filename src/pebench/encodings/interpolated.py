@@ -42,6 +42,7 @@ class InterpolatedEncoding(Wrapper):
         [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
     """
 
+    formula = r"p' = \frac{p}{s}, \quad s = \max\left(1, \frac{\text{length of the text}}{L}\right)"
     cite = ("chen2023extending",)
     aliases = ("linearscaling", "positioninterpolation")
     mark = 19

@@ -40,6 +40,7 @@ class KerpleLogEncoding(PositionalEncoding):
         tensor([-1.0986, -0.6931, -0.0000], grad_fn=<SelectBackward0>)
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} - p_h \log\left(1 + a_h\,|i - j|\right)"
     cite = ("chi2022kerple",)
     aliases = ("kerple",)
     mark = 20

@@ -52,6 +52,7 @@ class LearnableFourierEncoding(PositionalEncoding):
         tensor([[[0.5376, 1.0752]]])
     """
 
+    formula = r"x + W_2\,\mathrm{GELU}\left(W_1 \frac{[\cos F p\,;\,\sin F p]}{\sqrt{D}} + c_1\right) + c_2"
     cite = ("li2021learnable",)
     aliases = ("fourier", "fourierfeatures")
     mark = 21

@@ -50,6 +50,7 @@ class LearnedEncoding(PositionalEncoding):
         tensor([0, 7])
     """
 
+    formula = r"x + E_p, \quad E \in \mathbb{R}^{L \times D}"
     cite = ("gehring2017convolutional", "dosovitskiy2021image")
     aliases = ("ape", "learnable", "learnedabsolute")
     mark = 2

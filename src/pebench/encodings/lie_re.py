@@ -47,6 +47,10 @@ class LieRotaryEncoding(PositionalEncoding):
         tensor([[[[-0.3012,  1.3818]]]])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad R_p = \exp\left(\sum_a x_a "
+        r"G_a\right), \quad x_a = \frac{p_a}{L_a}, \quad G_a^\top = -G_a"
+    )
     cite = ("ostmeier2025liere",)
     mark = 22
     size = "num_axes * head_dim * (max(n for n in range(2, min(8, head_dim) + 1) if head_dim % n == 0) - 1) // 2"

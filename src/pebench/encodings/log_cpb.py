@@ -46,6 +46,10 @@ class LogCpbEncoding(PositionalEncoding):
         tensor([-1.0000, -0.9358, -0.3333,  0.0000,  0.3333,  0.9358,  1.0000])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + 16\,\sigma\left(f_h(\delta_{ij})\right), \quad \delta = "
+        r"\mathrm{sign}(d)\,\frac{\log_2\left(1 + 8\,|d| / (n - 1)\right)}{3}, \quad d = j - i"
+    )
     cite = ("liu2022swin",)
     aliases = ("continuouspositionbias", "cpb", "swinv2")
     mark = 23

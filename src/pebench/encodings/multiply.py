@@ -35,6 +35,7 @@ class MultiplyEncoding(TableEncoding):
         tensor([[[1.1900, 0.7641]]])
     """
 
+    formula = r"x \odot s(p)"
     cite = ("pebench",)
     mark = 24
     paper = ()

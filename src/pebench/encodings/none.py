@@ -21,6 +21,7 @@ class NoEncoding(PositionalEncoding):
         8.0
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}}"
     cite = ("haviv2022transformer", "kazemnejad2023impact", "dosovitskiy2021image")
     aliases = ("nope",)
     mark = 3

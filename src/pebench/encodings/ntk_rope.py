@@ -43,6 +43,11 @@ class NtkRotaryEncoding(RotaryEncoding):
         tensor([1.0000, 0.7937, 0.6300, 0.5000], dtype=torch.float64)
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad \omega_c = "
+        r"\left(\theta\,s^{n/(n-1)}\right)^{-c/n}, \quad s = \max\left(1, \frac{\text{length of the "
+        r"text}}{L}\right)"
+    )
     cite: ClassVar[tuple[str, ...]] = ("bloc972023ntk", "peng2024yarn")
     aliases = ("dynamicntk", "ntk", "ntkaware")
     mark = 25

@@ -34,6 +34,10 @@ class TruncatedRotaryEncoding(RotaryEncoding):
         tensor([1.0000, 0.1000, 0.0100, 0.0000], dtype=torch.float64)
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad \omega_c = \begin{cases} "
+        r"\theta^{-c/n} & c < \mathrm{p} \cdot n \\ 0 & \text{else} \end{cases}"
+    )
     cite = ("barbero2025round",)
     mark = 26
     paper = ("relative",)

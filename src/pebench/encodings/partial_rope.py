@@ -39,6 +39,10 @@ class PartialRotaryEncoding(RotaryEncoding):
                     1.0000]]]])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i^{1:r}) \cdot (R_{p_j} k_j^{1:r}) + q_i^{r+1:K} \cdot "
+        r"k_j^{r+1:K}}{\sqrt{K}}"
+    )
     cite = ("black2022gptneox",)
     mark = 27
     paper = ("relative",)

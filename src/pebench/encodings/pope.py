@@ -46,6 +46,10 @@ class PolarEncoding(PositionalEncoding):
         tensor([0.5403, 1.0000])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{1}{\sqrt{K}} \sum_{c=0}^{K-1} \mathrm{softplus}(q_{ic})\,\mathrm{softplus}(k_{jc}) "
+        r"\cos\left((j - i)\,\theta^{-c/K} + \delta_c\right)"
+    )
     cite = ("gopalakrishnan2025decoupling",)
     mark = 28
     axes = (1,)

@@ -37,6 +37,7 @@ class PositionMatrixEncoding(PositionalEncoding):
         tensor([[[7., 3.]]])
     """
 
+    formula = r"x + \mathrm{ratio} \cdot U_p V_p^\top x, \quad U_p, V_p \in \mathbb{R}^{D \times \mathrm{rank}}"
     cite = ("pebench",)
     mark = 29
     beyond = "refuses"

@@ -39,6 +39,7 @@ class AddProjEncoding(TableEncoding):
         tensor([[[1.4142, 1.4142, 1.4142, 1.4142]]])
     """
 
+    formula = r"x + \mathrm{ratio} \cdot P s(p), \quad P \in \mathbb{R}^{D \times d_p}"
     cite = ("hallam2026fusion",)
     mark = 5
     size = "d_model * d_model"
@@ -105,6 +106,7 @@ class ConcatProjEncoding(AddProjEncoding):
         tensor([[[3.4142, 3.4142]]])
     """
 
+    formula = r"W\,[\,x\,;\,\mathrm{ratio} \cdot s(p)\,], \quad W \in \mathbb{R}^{D \times (D + d_p)}"
     cite = ("hallam2026fusion",)
     mark = 8
     size = "2 * d_model * d_model"

@@ -36,6 +36,7 @@ class RandomEncoding(PositionalEncoding):
         tensor([[[-1.1258, -1.1524]]])
     """
 
+    formula = r"x + \mathrm{ratio} \cdot E_p, \quad E_{pc} \sim \mathcal{N}(0, 1) \text{, not trained}"
     cite = ("pebench",)
     mark = 30
     beyond = "refuses"

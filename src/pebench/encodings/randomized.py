@@ -46,6 +46,10 @@ class RandomizedEncoding(RandomWrapper):
         [0.0, 4.0, 7.0, 10.0]
     """
 
+    formula = (
+        r"p' \in \{0, \dots, \mathrm{times} \cdot L - 1\}, \quad p'_1 < p'_2 < \dots < p'_L \text{ drawn at "
+        r"random}"
+    )
     cite = ("ruoss2023randomized",)
     mark = 31
     paper = ("refuses",)

@@ -36,6 +36,7 @@ class RasterEncoding(Wrapper):
         [4.0, 11.0]
     """
 
+    formula = r"p' = \text{row} \cdot w + \text{column}"
     cite = ("dosovitskiy2021image",)
     mark = 32
     paper = ()

@@ -46,6 +46,12 @@ class RotaryEncoding(PositionalEncoding):
         tensor([[[[-0.3012,  0.9900,  1.3818,  1.0099]]]])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad R_p = "
+        r"\mathrm{diag}\left(\rho(p\,\omega_0), \dots, \rho(p\,\omega_{n-1})\right), \quad \omega_c = "
+        r"\theta^{-c/n}, \quad \rho(\alpha) = \begin{pmatrix} \cos \alpha & -\sin \alpha \\ \sin \alpha & \cos "
+        r"\alpha \end{pmatrix}"
+    )
     cite: ClassVar[tuple[str, ...]] = ("su2024roformer", "heo2024rotary")
     aliases: ClassVar[tuple[str, ...]] = ("axialrope", "roformer", "rope2d", "rotary", "rotation")
     mark = 4

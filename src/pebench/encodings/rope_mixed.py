@@ -44,6 +44,11 @@ class RopeMixedEncoding(PositionalEncoding):
         tensor([[[[-1.3254,  0.1032,  0.4932, -1.4104]]]])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad R_p = "
+        r"\mathrm{diag}\left(\rho(f_1 \cdot p), \dots, \rho(f_{K/2} \cdot p)\right), \quad f_c \in "
+        r"\mathbb{R}^2"
+    )
     cite = ("heo2024rotary",)
     mark = 33
     axes = (2,)

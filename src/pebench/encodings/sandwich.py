@@ -38,6 +38,10 @@ class SandwichEncoding(PositionalEncoding):
         tensor([-0.3540, -0.1770])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + \frac{H}{8h} \left(\sum_{k=1}^{d/2} \cos\left(\frac{i - "
+        r"j}{\mathrm{base}^{2k/d}}\right) - \frac{d}{2}\right)"
+    )
     cite = ("chi2023dissecting",)
     mark = 34
     axes = (1,)

@@ -46,6 +46,7 @@ class ShawEncoding(PositionalEncoding):
                 [-2., -2.,  0.]])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot \left(k_j + a_{\mathrm{clip}(j - i)}\right)}{\sqrt{K}}"
     cite = ("shaw2018self",)
     aliases = ("relative", "rpr")
     mark = 35

@@ -39,6 +39,7 @@ class ShiftedEncoding(RandomWrapper):
         True
     """
 
+    formula = r"p' = p + u, \quad u \in \{0, \dots, \mathrm{most}\} \text{ drawn at random in training}"
     cite = ("kiyono2021shape",)
     mark = 36
     paper = ()

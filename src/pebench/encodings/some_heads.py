@@ -38,6 +38,10 @@ class SomeHeadsEncoding(Wrapper):
         tensor([-0.0625,  0.0000])
     """
 
+    formula = (
+        r"\ell^{(h)}_{ij} = \begin{cases} \ell'^{(h)}_{ij} & h \le n \\ \frac{q_i \cdot k_j}{\sqrt{K}} & "
+        r"\text{else} \end{cases}"
+    )
     cite = ("pebench",)
     mark = 37
     paper = ("relative",)

@@ -42,6 +42,10 @@ class SomeLayersEncoding(Wrapper):
         [False, True, False, True]
     """
 
+    formula = (
+        r"\ell^{(l)}_{ij} = \begin{cases} \frac{q_i \cdot k_j}{\sqrt{K}} & l \equiv 0 \pmod k \\ "
+        r"\ell'^{(l)}_{ij} & \text{else} \end{cases}"
+    )
     cite = ("yang2025rope",)
     aliases = ("irope", "rnope")
     mark = 38

@@ -40,6 +40,7 @@ class SwinBiasEncoding(PositionalEncoding):
                 [0., 2.]])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + B^{(h)}_{j - i}"
     cite = ("liu2021swin",)
     aliases = ("relativepositionbias", "rpb", "swin")
     mark = 40

@@ -44,6 +44,11 @@ class T5BiasEncoding(PositionalEncoding):
         [7, 7, 6, 4, 3, 1, 0, 0]
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + B^{(h)}_{\beta(i - j)}, \quad \beta(d) = \begin{cases} "
+        r"d & d < e \\ \min\left(2e - 1,\ e + \left\lfloor e\,\frac{\log(d/e)}{\log(\text{max_distance}/e)} "
+        r"\right\rfloor\right) & \text{else} \end{cases}"
+    )
     cite = ("raffel2020exploring",)
     aliases = ("relativebias", "t5")
     mark = 41

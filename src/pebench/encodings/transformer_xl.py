@@ -46,6 +46,7 @@ class TransformerXlEncoding(PositionalEncoding):
         tensor([0.5403, 1.0000])
     """
 
+    formula = r"\ell_{ij} = \frac{q_i \cdot k_j + q_i \cdot W s(i - j) + u \cdot k_j + v \cdot W s(i - j)}{\sqrt{K}}"
     cite = ("dai2019transformerxl",)
     aliases = ("txl",)
     mark = 42

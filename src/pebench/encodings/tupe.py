@@ -46,6 +46,10 @@ class TupeEncoding(PositionalEncoding):
                 [-1.4140,  1.4140]])
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{q_i \cdot k_j + (U n_i) \cdot (V n_j)}{\sqrt{2K}}, \quad n_i = "
+        r"\mathrm{norm}(E_{p_i})"
+    )
     cite = ("ke2021rethinking",)
     mark = 43
     beyond = "refuses"

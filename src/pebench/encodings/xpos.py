@@ -50,6 +50,11 @@ class XposEncoding(RotaryEncoding):
         0.2857
     """
 
+    formula = (
+        r"\ell_{ij} = \frac{1}{\sqrt{K}} \sum_{c=0}^{n-1} \zeta_c^{(i - j)/\text{scale_base}} "
+        r"\left(\rho(p_i\,\omega_c)\,q_i^c\right) \cdot \left(\rho(p_j\,\omega_c)\,k_j^c\right), \quad \zeta_c "
+        r"= \frac{2c/K + 0.4}{1.4}"
+    )
     cite = ("sun2023length",)
     mark = 44
     axes = (1,)

@@ -50,6 +50,10 @@ class YarnEncoding(NtkRotaryEncoding):
         tensor([1.0000, 0.8125, 0.6250, 0.4375, 0.2500], dtype=torch.float64)
     """
 
+    formula = (
+        r"\ell_{ij} = (0.1 \ln s + 1)^2\,\frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad \omega_c = "
+        r"\theta^{-c/n} \left(1 - \gamma_c + \frac{\gamma_c}{s}\right)"
+    )
     cite = ("peng2024yarn",)
     mark = 45
     paper = ("relative",)

@@ -5,19 +5,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torchmetrics import MeanMetric, Metric
 
 from pebench.encodings.base import EncodingLike
-from pebench.layers import Linear, TokenEmbedding
+from pebench.layers import Linear, TokenEmbedding, tied_logits
 from pebench.models.base import SequenceModule, TrunkOptions
 
 
 class LanguageModel(SequenceModule):
-    """Causal language model with an output layer of its own (not tied to the token table).
+    """Causal language model, with an output layer of its own or one that is the token table.
 
     A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is predicted.
+
+    Tied, the logits are ``norm(h)[..., :content_width] @ table.T``, with the table as it is stored: no weights besides
+    and no bias. Where an encoding gives content fewer channels than the model has, as concatenation does, the output
+    reads those alone, which come first; position's channels reach it through the blocks. The weight of the last norm
+    begins at content_width^-0.5 in place of 1 (with a pace of the table's own, pace / content_width), so that logits
+    begin with a root mean square of content_width^-0.5 and training near the loss of a uniform guess, log(vocab_size),
+    where an output layer of its own begins exactly. The weight is trained without decay, as every norm's is, so that
+    logits can grow quickly.
 
     Args:
         encoding: Name of a positional encoding, or a class that takes a spec and options.
@@ -25,6 +33,9 @@ class LanguageModel(SequenceModule):
         vocab_size: Number of tokens.
         max_len: Context in tokens.
         token_bytes: Bytes of text that each token stands for; with them bits per byte are measured too.
+        tied: Predict with the token table.
+        token_pace: How many times as fast as other weights the token table moves under Adam; ``None`` takes the square
+            root of its width.
         options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
@@ -42,12 +53,14 @@ class LanguageModel(SequenceModule):
         vocab_size: int,
         max_len: int,
         token_bytes: Sequence[int] | None = None,
+        tied: bool = False,
+        token_pace: float | None = None,
         **options: Unpack[TrunkOptions],
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=True, **options)
-        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(vocab_size).
-        self.head = Linear(self.trunk.d_model, vocab_size, gain=0.0)
+        self.head = None if tied else Linear(self.trunk.d_model, vocab_size, gain=0.0)
         # By default NaN is left out of a mean, which would hide that a model diverged.
         metrics: dict[str, Metric] = {"loss": MeanMetric(nan_strategy="error")}
         if token_bytes is not None:
@@ -55,6 +68,8 @@ class LanguageModel(SequenceModule):
             self.register_buffer("token_bytes", torch.tensor(token_bytes), persistent=False)
             metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
         self.finish(metrics)
+        if tied:
+            nn.init.constant_(self.trunk.norm.weight, self.input.pace / self.trunk.encoding.content_width)
 
     def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
         """Return the logits (B, L, vocab_size) of each next token.
@@ -63,7 +78,8 @@ class LanguageModel(SequenceModule):
             tokens: (B, L).
             positions: (L, 1); by default 0, 1, 2, ...
         """
-        logits: Tensor = self.head(self.trunk(self.input(tokens), positions))
+        x = self.trunk(self.input(tokens), positions)
+        logits: Tensor = tied_logits(x, self.input.table) if self.head is None else self.head(x)
         return logits
 
     def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, query_width
-from pebench.layers import Linear, PatchEmbedding, TokenEmbedding
+from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, tied_logits
 from pebench.models.attention import Masks
 from pebench.models.counting import count_flops
 from pebench.models.transformer import Transformer
@@ -25,6 +25,7 @@ class Ends:
         patch_size: Side of a patch in pixels.
         outputs: Classes, or tokens to predict.
         pooled: True if the output layer sees the mean of all tokens, False if it sees each token.
+        tied: True if the output layer is the token table.
     """
 
     vocab_size: int
@@ -32,6 +33,7 @@ class Ends:
     patch_size: int
     outputs: int
     pooled: bool
+    tied: bool = False
 
 
 class Outline(nn.Module):
@@ -51,7 +53,14 @@ class Outline(nn.Module):
             self.input = PatchEmbedding(ends.patch_size, ends.channels, width)
         else:
             self.input = TokenEmbedding(ends.vocab_size, width)
-        self.head = Linear(self.trunk.d_model, ends.outputs)
+        self.head = None if ends.tied else Linear(self.trunk.d_model, ends.outputs)
+
+    def output(self, x: Tensor) -> Tensor:
+        """Return the logits: (B, D) or (B, L, D), with outputs in place of channels."""
+        if self.head is None:
+            return tied_logits(x, cast(TokenEmbedding, self.input).table)
+        logits: Tensor = self.head(x)
+        return logits
 
 
 class Blank(PositionalEncoding):
@@ -114,7 +123,7 @@ def layer_flops(ends: Ends, spec: EncodingSpec, d_ff: int | None, widths: tuple[
     model = Outline(ends, encoding, d_ff)
     length, pooled = spec.max_len, _zeros(1, encoding.model_width)
     # sum() has a gradient of ones, so that backward runs, and no matrix product of its own.
-    total = (1 if ends.pooled else length) * count_flops(lambda: model.head(pooled).sum())
+    total = (1 if ends.pooled else length) * count_flops(lambda: model.output(pooled).sum())
     # A look-up of tokens is no matrix product, and counts nothing.
     if ends.channels:
         patch = torch.zeros(1, ends.channels, ends.patch_size, ends.patch_size)  # pixels, without a gradient

@@ -24,6 +24,8 @@ class TextClassifier(Classifier):
         vocab_size: Number of tokens.
         max_len: Longest text in tokens.
         num_classes: Classes.
+        token_pace: How many times as fast as other weights the token table moves under Adam; ``None`` takes the square
+            root of its width.
         options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
@@ -39,10 +41,11 @@ class TextClassifier(Classifier):
         vocab_size: int,
         max_len: int,
         num_classes: int = 2,
+        token_pace: float | None = None,
         **options: Unpack[TrunkOptions],
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=False, **options)
-        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width)
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(num_classes).
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)

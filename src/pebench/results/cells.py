@@ -1,7 +1,7 @@
 """Cells, columns and grids: what every writer shows of a table, each number as text and as a value to sort by."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pebench.formatting import si_text
@@ -14,8 +14,29 @@ NOTHING = "–"
 SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 """Factor of each SI prefix."""
 
-Style = Literal["", "better", "worse", "chosen"]
-"""How a cell stands out, in each writer's own way."""
+Style = Literal["", "better", "worse", "equivalent", "open", "chosen"]
+"""How a cell stands out, in each writer's own way; ``open`` is a difference that is not separable."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval to be drawn in its cell, in the unit of the cell's text.
+
+    Args:
+        mean: Its middle.
+        half_width: Half its width; 0 where it is not known.
+        zero: True for a difference, which is drawn beside zero.
+    """
+
+    mean: float
+    half_width: float
+    zero: bool
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The values that its drawing has to hold."""
+        low, high = self.mean - self.half_width, self.mean + self.half_width
+        return (min(low, 0.0), max(high, 0.0)) if self.zero else (low, high)
 
 
 @dataclass(frozen=True)
@@ -26,12 +47,18 @@ class Cell:
         text: The text that writers show.
         value: The number that the text begins with, rounded as shown, so that equal texts sort as equal; ``None``
             for words and for what is missing.
-        style: The mark of a significant verdict or of a chosen setting.
+        style: The mark of a verdict or of a chosen setting.
+        bar: Its interval.
     """
 
     text: str
     value: float | None = None
     style: Style = ""
+    bar: Bar | None = field(default=None, repr=False)
+
+    def styled(self, style: Style) -> "Cell":
+        """Return the cell with a style."""
+        return replace(self, style=style)
 
 
 @dataclass(frozen=True)
@@ -52,6 +79,12 @@ class Column:
     def texts(self) -> list[str]:
         """The texts of its cells."""
         return [cell.text for cell in self.cells]
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The lowest and the highest value of its bars; ``None`` where it has none."""
+        ends = [cell.bar.ends for cell in self.cells if cell.bar]
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
 
     @property
     def has_values(self) -> bool:
@@ -163,7 +196,8 @@ def mean_cell(value: Estimate | None, task: Task, sign: Literal["", "+"] = "", n
 def interval_cell(value: Estimate, scale: int, digits: int, sign: Literal["", "+"] = "", note: str = "") -> Cell:
     """Return a cell with a mean and half its interval, times `scale`."""
     shown = round(scale * value.mean, digits) + 0.0  # no negative zero
-    return Cell(plus_minus(value, scale, digits, sign) + note, shown)
+    bar = Bar(scale * value.mean, scale * (value.half_width or 0.0), zero=sign == "+")
+    return Cell(plus_minus(value, scale, digits, sign) + note, shown, bar=bar)
 
 
 def plus_minus(value: Estimate, scale: int, digits: int, sign: str = "") -> str:

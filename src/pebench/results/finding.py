@@ -1,10 +1,12 @@
 """The finding of a page: its verdicts counted, and the rows that differ named, in one sentence."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pebench.formatting import counted
 from pebench.results.missing import absence_counts
 from pebench.results.page import Page
+from pebench.results.tables import Table
 from pebench.results.verdicts import BETTER_OR_WORSE, Outcome
 
 MOST_NAMED = 8
@@ -43,6 +45,16 @@ def finding(page: Page) -> str:
         parts.append(_counted("of all equivalent within the margin", equivalent, True))
     parts += absence_counts(page.absent)
     return f"Of {counted(total, 'comparison')} with {page.reference}: {'; '.join(parts)}."
+
+
+def tally(table: "Table", page: "Page") -> str:
+    """Return the verdicts of one table, counted: ``2 better, 1 worse, 1 not separable from add``."""
+    counts = Counter(row.verdict.outcome for row in table.rows if row.verdict)
+    parts = [f"{counts[outcome]} {words}" for outcome, words in COUNTED.items() if outcome in counts]
+    tests = page.equivalences(table)
+    if equivalent := sum(row.label in tests and tests[row.label].holds for row in table.rows):
+        parts.append(f"{equivalent} of all equivalent")
+    return f"Compared with {table.reference}: {', '.join(parts)}." if parts else "Nothing is compared."
 
 
 def _count(rows: Rows) -> int:

@@ -206,25 +206,43 @@ def _mixed_devices(table: Table) -> str:
 
 def warnings(table: Table) -> list[str]:
     """Return the facts that a reader must know before comparing the rows, a sentence each."""
-    found = [f"Not matched: {text}." for text in table.unmatched]
-    found += _selections(table)
-    found += [*_mixed_origins(table), *_mixed_sources(table.origins)]
+    return [text for text, _ in _warnings(table)]
+
+
+def cautions(table: Table) -> list[str]:
+    """Return those of `warnings` that bear on what may be claimed."""
+    return [text for text, origin in _warnings(table) if not origin]
+
+
+def circumstances(table: Table) -> list[str]:
+    """Return those of `warnings` that say where, and with which code, runs were made."""
+    return [text for text, origin in _warnings(table) if origin]
+
+
+def _warnings(table: Table) -> Iterator[tuple[str, bool]]:
+    """Yield a sentence, and True if it is about machines and code alone, for each fact to know of a table."""
+    yield from ((f"Not matched: {text}.", False) for text in table.unmatched)
+    yield from ((text, False) for text in _selections(table))
+    yield from _mixed_origins(table)
+    yield from ((text, False) for text in _mixed_sources(table.origins))
     for row in table.rows:
         if len({(p.get("encoding"), p.get("total")) for p in row.known(lambda r: r.parameters or None)}) > 1:
-            found.append(f"Runs of {row.label} have different numbers of parameters; the largest is shown.")
+            yield f"Runs of {row.label} have different numbers of parameters; the largest is shown.", False
     for row in table.rows:
         if row.difference and row.verdict and (seeds := table.fragile.get(row.label)):
             of = f"for {seeds} of the {row.difference.n} that one could leave out"
-            found.append(f"Without a single seed, {of}, {row.label} would not be called {row.verdict.text}.")
+            yield f"Without a single seed, {of}, {row.label} would not be called {row.verdict.text}.", False
     reference = table.row(table.reference)
     if reference is None:
-        found.append(
-            f"No row is called {table.reference}: there are no differences. Name another row to compare with "
-            "(--reference), or run that one too."
+        yield (
+            (
+                f"No row is called {table.reference}: there are no differences. Name another row to compare with "
+                "(--reference), or run that one too."
+            ),
+            False,
         )
     elif not reference.values:
-        found.append(f"No run of {table.reference} finished: there are no differences to it.")
-    return found
+        yield f"No run of {table.reference} finished: there are no differences to it.", False
 
 
 def _is_an_end(value: Any, tried: set[Any]) -> bool:
@@ -251,18 +269,18 @@ def _selections(table: Table) -> Iterator[str]:
         yield f"Left out: {text}, chosen when fewer runs had selected, and no longer."
 
 
-def _mixed_origins(table: Table) -> Iterator[str]:
-    """Yield a sentence for each circumstance that runs should have in common and have not."""
+def _mixed_origins(table: Table) -> Iterator[tuple[str, bool]]:
+    """Yield a sentence for each circumstance that runs should have in common and have not; True for all but data."""
     tested = provenance(table, stage="test")
     code = ("pebench", "torch", "commit")
     if len(tested["data"]) > 1:
-        yield "Rows were not measured on the same data."
+        yield "Rows were not measured on the same data.", False
     if any(len(tested[name]) > 1 for name in code):
-        yield _mixed_code(table.records)
+        yield _mixed_code(table.records), True
     codes = [(_codes(row.records), _codes(_selecting(table, row.label))) for row in table.rows]
     if any(ours and other and ours != other for ours, other in codes):
-        yield "The runs that selected settings were not all made with the code of those that are tested."
+        yield "The runs that selected settings were not all made with the code of those that are tested.", True
     if not table.one_machine:
-        yield _mixed_devices(table)
+        yield _mixed_devices(table), True
     elif table.shared_machine:
-        yield "Runs shared their machine with other work: throughput and memory do not compare."
+        yield "Runs shared their machine with other work: throughput and memory do not compare.", True

@@ -16,6 +16,26 @@ def title(table: "Table") -> str:
     return f"{table.task.name} ({group_title([table])}, protocol {table.protocol})"
 
 
+def heading(table: "Table", tables: Sequence["Table"]) -> str:
+    """Return the task of a table, with what tells it from the other tables of that task on a page.
+
+    Args:
+        table: A table.
+        tables: All tables of the page.
+    """
+    others = [other for other in tables if other.task.name == table.task.name]
+    parts = [f"{table.task.name}"]
+    if len({other.config.tier for other in others}) > 1:
+        parts.append(f"tier {table.config.tier}")
+    parts += assignments(table.config.values_of(table.differing))
+    if len({(other.config.regime, other.config.selected) for other in others}) > 1:
+        selected = ", ".join(table.config.selected)
+        parts += [f"matched by {table.config.regime}", f"{selected} selected" if selected else "nothing selected"]
+    if len({other.protocol for other in others}) > 1:
+        parts.append(f"protocol {table.protocol}")
+    return ", ".join(parts)
+
+
 def group_title(tables: Sequence["Table"]) -> str:
     """Return the tier, settings and regime that comparable tables have in common."""
     config, named = tables[0].config, [table.naming_settings.items() for table in tables]
@@ -31,6 +51,17 @@ def group_title(tables: Sequence["Table"]) -> str:
 def series_title(series: "Series") -> str:
     """Return the task and the setting that a series varies."""
     return f"{series.first.task.name} by {series.setting} (protocol {series.first.protocol})"
+
+
+def series_heading(series: "Series", every: Sequence["Series"]) -> str:
+    """Return the task and the setting that a series varies, with the protocol where several of them have the task.
+
+    Args:
+        series: A series.
+        every: All series of the page.
+    """
+    several = sum(other.first.task.name == series.first.task.name for other in every) > 1
+    return series_title(series) if several else f"{series.first.task.name} by {series.setting}"
 
 
 def series_gap(series: "Series") -> str:

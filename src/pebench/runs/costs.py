@@ -73,6 +73,8 @@ def cost(config: RunConfig) -> Cost:
     from pebench.models.outline import Ends, Outline, encoding_widths
 
     task, model = find_task(config.task), config.model
+    if model.tied and (task.image or not task.kind.per_token):
+        raise UserError(f"model.tied serves tasks that predict tokens, such as lm-wikitext2, got {config.task}.")
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
     try:
         with torch.random.fork_rng(devices=[]):
@@ -84,9 +86,11 @@ def cost(config: RunConfig) -> Cost:
     except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
+    if model.token_pace is not None and task.image:
+        raise UserError(f"model.token_pace serves tasks on text, which have a token table, got {config.task}.")
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
     outputs = task.num_classes or vocab_size
-    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, pooled=not task.kind.per_token)
+    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, not task.kind.per_token, model.tied)
     with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
         outline = Outline(ends, encoding, model.d_ff)
     options = tuple(sorted(config.encoding_args.items()))  # hashable, for the cache of the counts

@@ -132,7 +132,7 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         config.encoding,
         config.encoding_args,
         **data.model_arguments(),
-        **vars(config.model),
+        **section_values(config, "model"),
         learning_rate=train.learning_rate,
         weight_decay=train.weight_decay,
         warmup=train.warmup,

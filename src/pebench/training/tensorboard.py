@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,16 @@ from pebench.encodings.checks import blame
 from pebench.encodings.effects import effects
 from pebench.errors import UserError
 from pebench.runs.records import Record
+from pebench.tasks import find_task
 
 FAILED = ".failed"
 """Suffix of the event file that records a failure."""
+
+OUTCOME = "with_chosen_weights"
+"""Group of a finished run's metrics, single points; TensorBoard shows groups by name, so that curves come first."""
+
+FIRST = ("encoding", "seed", "task")
+"""First columns of the HParams tab."""
 
 LONGEST = 512
 """Largest number of positions in a picture, which shows all pairs of them."""
@@ -46,6 +53,7 @@ class RunLogger(TensorBoardLogger):
         """
         shown = {name: value for name, value in metrics.items() if name != "epoch"}
         finished = step is None or any(name.startswith("test/") for name in shown)
+        shown = {_tag(name) if name.startswith("test/") else name: value for name, value in shown.items()}
         super().log_metrics(shown, step if finished else step + 1)  # type: ignore[operator]
 
     @rank_zero_only
@@ -105,9 +113,8 @@ def log_failure(folder: Path, config: RunConfig) -> None:
     from tensorboard.plugins.hparams.metadata import SESSION_END_INFO_TAG
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
     from torch.utils.tensorboard import SummaryWriter
-    from torch.utils.tensorboard.summary import hparams
 
-    summaries = hparams(_hyperparameters(config), {})
+    summaries = _row(config, [])
     # hparams() knows success alone. The last of its summaries ends the session: its status is written over.
     plugin = summaries[-1].value[0].metadata.plugin_data
     # Their order is not documented; it could change with torch.
@@ -133,10 +140,13 @@ def _wait_for_next_second(folder: Path) -> None:
 
 
 def _tag(name: str) -> str:
-    """Return the name of a record's metric in TensorBoard, where ``val/loss`` is the curve of many steps already."""
-    if "@" in name:
-        return name.replace("test/", "beyond/").replace("@", "_")
-    return name.replace("val/", "best/")
+    """Return the name of a record's metric in TensorBoard, where ``val/loss`` is the curve of many steps already.
+
+    Example:
+        >>> _tag("test/loss@2x")
+        'with_chosen_weights/test_loss_2x'
+    """
+    return f"{OUTCOME}/{name.replace('/', '_').replace('@', '_')}"
 
 
 def _log_hyperparameters(writer: Any, record: Record) -> None:
@@ -144,18 +154,44 @@ def _log_hyperparameters(writer: Any, record: Record) -> None:
 
     Its metrics are scalars that are there already; Lightning's own way would log them once more, at step 0.
     """
+    headline = f"test/{find_task(record.config.task).metric}"
+    names = [name for name in record.metrics if name != "best_step" and "@" not in name]
+    names.sort(key=lambda name: (name != headline, not name.startswith("test/")))
+    for summary in _row(record.config, list(map(_tag, names))):
+        writer.file_writer.add_summary(summary)
+
+
+def _row(config: RunConfig, metrics: Iterable[str]) -> tuple[Any, ...]:
+    """Return the summaries of one row of the HParams tab, with a name that people can read.
+
+    Args:
+        config: The run's configuration.
+        metrics: Tags of the scalars that are its metrics, in the order of the columns.
+    """
+    from tensorboard.plugins.hparams.metadata import SESSION_START_INFO_TAG
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
     from torch.utils.tensorboard.summary import hparams
 
-    metrics = [_tag(name) for name in record.metrics if name != "best_step" and "@" not in name]
     values = dict.fromkeys(metrics, 0.0)  # the values are those of the scalars
-    for summary in hparams(_hyperparameters(record.config), values):
-        writer.file_writer.add_summary(summary)
+    summaries: tuple[Any, ...] = hparams(_hyperparameters(config), values)
+    assert summaries[1].value[0].tag == SESSION_START_INFO_TAG  # their order is not documented
+    plugin = summaries[1].value[0].metadata.plugin_data
+    content = HParamsPluginData.FromString(plugin.content)
+    # the key keeps runs apart that differ in a setting alone: rows of one name would be averaged
+    content.session_start_info.group_name = f"{config.label}, {config.task}, seed {config.seed} ({config.key[:8]})"
+    plugin.content = content.SerializeToString()
+    plugin = summaries[0].value[0].metadata.plugin_data
+    content = HParamsPluginData.FromString(plugin.content)
+    for info in content.experiment.hparam_infos:
+        info.differs = info.name in FIRST  # TensorBoard shows those that differ between runs before all others
+    plugin.content = content.SerializeToString()
+    return summaries
 
 
 def _hyperparameters(config: RunConfig) -> dict[str, Any]:
     return {
         # As text a seed is a category; as a number TensorBoard would draw it as a quantity.
-        "task": config.task, "encoding": config.encoding, "seed": str(config.seed), "tier": config.tier,
+        "encoding": config.encoding, "task": config.task, "seed": str(config.seed), "tier": config.tier,
         **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
         **{name: value for name, value in config.settings().items() if value is not None},
     }  # fmt: skip

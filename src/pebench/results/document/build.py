@@ -5,20 +5,22 @@ import shlex
 from collections.abc import Sequence
 
 from pebench.results import figures, grids
+from pebench.results.answer import answer
 from pebench.results.citations import sources
 from pebench.results.document import texts
-from pebench.results.document.declaration import declaration, margins, question
+from pebench.results.document.declaration import declaration, departure, margins
 from pebench.results.document.details import details
 from pebench.results.document.facts import across_facts, table_facts
 from pebench.results.document.limits import complete, gate_lines, limits
 from pebench.results.document.model import Across, Comparison, Document, Section, SeriesPart
+from pebench.results.finding import finding, tally
 from pebench.results.legend import legend
 from pebench.results.page import Page
 from pebench.results.prose import Prose, prose
-from pebench.results.provenance import command, series_warnings, warnings
+from pebench.results.provenance import cautions, command, series_warnings, warnings
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.tables import Table
-from pebench.results.titles import group_title, series_gap, series_title, title
+from pebench.results.titles import group_title, heading, series_gap, series_heading, series_title, title
 
 
 @functools.lru_cache(maxsize=1)  # a page is written in several formats, one after the other
@@ -35,10 +37,13 @@ def document(page: Page) -> Document:
         name=suite.name if suite else None,
         reference=page.reference,
         command=f"pebench report{option}",
-        question=tuple(question(page)),
+        question=prose(f"**Question.** {suite.question}") if suite else None,
+        finding=tuple(map(prose, answer(page))),
+        departure=departure(page),
+        tally=finding(page),
         differences_text=differences_text(page),
         series=_series(page),
-        overviews=tuple(_comparison(group_title(group), group, page) for group in page.overviews),
+        overviews=tuple(_overview(group, page, len(page.overviews) > 1) for group in page.overviews),
         rows=tuple(legend(page)),
         declared=tuple(declaration(page)),
         remarks=tuple(map(prose, page.remarks)),
@@ -68,9 +73,20 @@ def differences_text(page: Page) -> Prose:
     return prose(texts.DIFFERENCES.format(reference=page.reference, equivalent=equivalent))
 
 
-def _comparison(name: str, group: Sequence[Table], page: Page, along: str = "") -> Comparison:
+def _overview(group: Sequence[Table], page: Page, several: bool) -> Comparison:
+    """Return tables side by side, named by what they have in common where a page has several such groups."""
+    name = group_title(group)
+    return _comparison(name, _grouped("Overview", name, several), group, page)
+
+
+def _grouped(word: str, name: str, several: bool) -> str:
+    return f"{word} ({name})" if several else word
+
+
+def _comparison(name: str, heading: str, group: Sequence[Table], page: Page, along: str = "") -> Comparison:
     return Comparison(
         title=name,
+        heading=heading,
         values=grids.side_by_side(group, page, along),
         differences=grids.differences(group, page, along),
         absences=tuple(absence for table in group for absence in page.absences(table)),
@@ -81,7 +97,9 @@ def _comparison(name: str, group: Sequence[Table], page: Page, along: str = "") 
 def _series(page: Page) -> tuple[SeriesPart, ...]:
     return tuple(
         SeriesPart(
-            comparison=_comparison(series_title(series), series.ordered, page, series.setting),
+            comparison=_comparison(
+                series_title(series), series_heading(series, page.series), series.ordered, page, series.setting
+            ),
             changes=grids.changes(series, page),
             warnings=tuple(series_warnings(series.ordered[0], series.ordered[-1])),
             gap=series_gap(series),
@@ -92,14 +110,20 @@ def _series(page: Page) -> tuple[SeriesPart, ...]:
 
 
 def _section(page: Page, table: Table, stem: str) -> Section:
+    shown = [*page.overviews, *(series.ordered for series in page.series)]
     return Section(
         title=title(table),
+        heading=heading(table, page.tables),
         stem=stem,
-        summary=table.task.summary,
+        summary=_summary(table),
         results=grids.results(table, page),
         costs=grids.costs(table),
+        timings="" if table.timings_compare else texts.TIMINGS,
         details=tuple(details(table, page)),
         warnings=tuple(warnings(table)),
+        cautions=tuple(cautions(table)),
+        tally=tally(table, page),
+        compared=any(table in group for group in shown),
         absences=tuple(page.absences(table)),
         sources=sources([table]),
         command=command(table),
@@ -107,10 +131,17 @@ def _section(page: Page, table: Table, stem: str) -> Section:
     )
 
 
+def _summary(table: Table) -> str:
+    """Return a table's task and what its runs have in common, in a sentence each; without a full stop."""
+    common = group_title([table])
+    return f"{table.task.summary}. {common[:1].upper()}{common[1:]}"
+
+
 def _across(page: Page) -> tuple[Across, ...]:
     return tuple(
         Across(
             title=group_title(group),
+            heading=_grouped("Across tasks", group_title(group), len(page.summaries) > 1),
             standings=grids.standings(summary) if summary else {},
             facts=tuple(across_facts(summary)),
             summary=summary,

@@ -1,27 +1,24 @@
-"""Paragraphs on a suite: its question, the finding, and what was declared before the runs."""
+"""Paragraphs on a suite: what was declared before the runs, and where a page departs from it."""
 
 from collections.abc import Iterator
 from datetime import datetime
 
 from pebench.formatting import counted
 from pebench.results.document import texts
-from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.prose import Prose, prose
 from pebench.results.stats import MIN_PAIRS
 from pebench.results.titles import margin_text
 
 
-def question(page: Page) -> Iterator[Prose]:
-    """Yield the question and the finding, a paragraph each."""
-    if page.suite:
-        yield prose(f"**Question.** {page.suite.question}")
-    yield prose(f"**Finding.** {finding(page)}")
-    if page.suite and page.suite.reference != page.reference:
-        yield prose(
-            f"**Not as declared.** These differences are to `{page.reference}`; those that the suite declared are to "
-            f"`{page.suite.reference}`. What is found here was looked for afterwards; fresh runs would have to show it."
-        )
+def departure(page: Page) -> Prose | None:
+    """Return a paragraph that the differences are not those that were declared; ``None`` where they are."""
+    if not page.suite or page.suite.reference == page.reference:
+        return None
+    return prose(
+        f"**Not as declared.** These differences are to `{page.reference}`; those that the suite declared are to "
+        f"`{page.suite.reference}`. What is found here was looked for afterwards; fresh runs would have to show it."
+    )
 
 
 def declaration(page: Page) -> Iterator[Prose]:
@@ -43,7 +40,7 @@ def _declared(page: Page, when: datetime) -> str:
     began += [record.started for record in page.selecting if record.started]
     before = sum(datetime.fromisoformat(time) < when for time in began)
     earlier = f"when {before:,} of" if before else "before any of"
-    later = " What has come up since is told next." if page.remarks else ""
+    later = " What has come up since follows." if page.remarks else ""
     return f"{when:%Y-%m-%d %H:%M} UTC, {earlier} {counted(len(began), 'run')} here had begun.{later}"
 
 

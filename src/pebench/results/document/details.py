@@ -18,13 +18,18 @@ def details(table: Table, page: Page) -> list[Detail]:
     """Return the grids that stand below a table's results, without those that have no cells."""
     extrapolation = grids.extrapolation(table)
     found = [
-        ("contrasts", texts.CONTRASTS, grids.contrasts(table, page)),
-        ("pairs", texts.PAIRS.format(unit=difference_unit(table.task)), grids.pairs(table)),
-        ("beyond", _extrapolation_text(extrapolation), extrapolation),
-        ("position shares", _shares_text(table), grids.position_shares(table)),
-        ("selection", _selection_text(table) if table.trials else "", grids.sweep(table)),
+        ("contrasts", "Declared contrasts", texts.CONTRASTS, grids.contrasts(table, page)),
+        ("pairs", "Every two rows", texts.PAIRS.format(unit=difference_unit(table.task)), grids.pairs(table)),
+        ("beyond", "Beyond the trained size", _extrapolation_text(extrapolation), extrapolation),
+        ("position shares", "Position in the residual stream", _shares_text(table), grids.position_shares(table)),
+        (
+            "selection",
+            "Settings that validation chose",
+            _selection_text(table) if table.trials else "",
+            grids.sweep(table),
+        ),
     ]
-    return [Detail(name, prose(text), grid) for name, text, grid in found if grid]
+    return [Detail(name, title, prose(text), grid) for name, title, text, grid in found if grid]
 
 
 def _extrapolation_text(grid: Grid) -> str:

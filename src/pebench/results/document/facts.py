@@ -6,8 +6,9 @@ from pebench.formatting import counted
 from pebench.results.across import MIN_TASKS, Summary
 from pebench.results.document import texts
 from pebench.results.prose import Prose, prose
-from pebench.results.provenance import provenance
+from pebench.results.provenance import circumstances, provenance
 from pebench.results.tables import REGIME_TEXT, Table
+from pebench.results.titles import group_title
 
 MANY_SEEDS = 30
 """Seeds from which on resampled intervals hold about as often as they claim."""
@@ -21,6 +22,7 @@ def table_facts(table: Table) -> dict[str, Prose]:
     versions = [f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit")]
     metric, mode = table.task.monitored(config.train.monitor)
     facts = {
+        "Settings": group_title([table]),
         "Matched by": REGIME_TEXT[config.regime],
         "Model": _model(table),
         "Training": _training(table),
@@ -33,6 +35,8 @@ def table_facts(table: Table) -> dict[str, Prose]:
     if "plug-ins" in found:
         facts["Plug-ins"] = found["plug-ins"]
     facts["Device"] = _device(table, found)
+    if notes := circumstances(table):
+        facts["Machines and code"] = " ".join(notes)
     facts["Total wall time"] = _hours(table.wall_time_s)
     return {name: prose(text) for name, text in facts.items()}
 

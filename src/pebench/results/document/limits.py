@@ -8,13 +8,15 @@ from pebench.results.gates import gates
 from pebench.results.page import Page
 from pebench.results.prose import Prose, prose
 from pebench.results.stats import MIN_PAIRS
-from pebench.results.titles import title
+from pebench.results.titles import heading
 
 
 def gate_lines(page: Page) -> list[Prose]:
     """Return a sentence for every gate that applies to a table."""
     return [
-        prose(f"**{texts.OUTCOMES[gate.holds]}** on {title(gate.table)}. {gate.rule} Found: {gate.found}.")
+        prose(
+            f"**{texts.OUTCOMES[gate.holds]}** on {heading(gate.table, page.tables)}. {gate.rule} Found: {gate.found}."
+        )
         for gate in gates(page)
     ]
 

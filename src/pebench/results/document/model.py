@@ -15,6 +15,7 @@ class Comparison:
 
     Args:
         title: The settings that they have in common.
+        heading: The heading above them.
         values: Means of the headline metrics.
         differences: Differences to the reference; empty where there are none.
         absences: Runs of the tables without a value.
@@ -22,6 +23,7 @@ class Comparison:
     """
 
     title: str
+    heading: str
     values: Grid
     differences: Grid
     absences: tuple[Absence, ...]
@@ -53,11 +55,13 @@ class Detail:
 
     Args:
         name: Its kind in a word or two: ``contrasts``.
+        title: Its heading.
         text: The meaning of its cells.
         grid: Its cells.
     """
 
     name: str
+    title: str
     text: Prose
     grid: Grid
 
@@ -68,12 +72,17 @@ class Section:
 
     Args:
         title: Its task with what its runs have in common.
+        heading: Its task, with what tells it from the other tables of the page.
         stem: Beginning of the names of its pictures.
         summary: The task in a line.
         results: Means, differences and verdicts.
         costs: Parameters, operations, throughput and memory, in the rows of `results`.
+        timings: A sentence that throughput and memory do not compare; empty where they do.
         details: Further grids that its records allow.
         warnings: Facts to know before comparing the rows.
+        cautions: Those of them that bear on what may be claimed; the others are among the facts.
+        tally: Its verdicts, counted.
+        compared: True if its differences are shown above too, beside those of other tables.
         absences: Runs without a value.
         sources: Works that the results are based on.
         command: The command line that makes its records again.
@@ -81,12 +90,17 @@ class Section:
     """
 
     title: str
+    heading: str
     stem: str
     summary: str
     results: Grid
     costs: Grid
+    timings: str
     details: tuple[Detail, ...]
     warnings: tuple[str, ...]
+    cautions: tuple[str, ...]
+    tally: str
+    compared: bool
     absences: tuple[Absence, ...]
     sources: Sources
     command: str
@@ -103,6 +117,7 @@ class Across:
 
     Args:
         title: The settings that the tables have in common.
+        heading: The heading above them.
         standings: The figures; empty where there are none.
         facts: Facts to know of them, a sentence each.
         summary: The figures as data; ``None`` where there are none.
@@ -111,6 +126,7 @@ class Across:
     """
 
     title: str
+    heading: str
     standings: Grid
     facts: tuple[str, ...]
     summary: Summary | None
@@ -126,7 +142,10 @@ class Document:
         name: Name of the suite; ``None`` without one.
         reference: Label of the encoding that the others are compared to.
         command: The command that writes the page.
-        question: The question and the finding, a paragraph each.
+        question: The question; ``None`` without a suite.
+        finding: The answer in a few sentences, the most important one first.
+        departure: A paragraph that the differences are not those that were declared; ``None`` where they are.
+        tally: The verdicts, counted.
         differences_text: The meaning of a grid of differences.
         series: Tasks along a setting.
         overviews: Tables side by side.
@@ -146,7 +165,10 @@ class Document:
     name: str | None
     reference: str
     command: str
-    question: tuple[Prose, ...]
+    question: Prose | None
+    finding: tuple[Prose, ...]
+    departure: Prose | None
+    tally: str
     differences_text: Prose
     series: tuple[SeriesPart, ...]
     overviews: tuple[Comparison, ...]

@@ -44,10 +44,13 @@ CLOSE = "Ahead by less than one standard deviation over tested seeds, so that an
 BEST = {"min": "lowest", "max": "highest"}
 """Words for the direction in which a metric is best."""
 
+GATES_TITLE = "Expected results, checked"
 GATES = (
     "What must hold if the code is right, and what published results lead one to expect, checked over these records. "
     "What does not hold is looked into before anything is claimed: it is a bug, or a finding."
 )
+TIMINGS = "Throughput and memory do not compare here: runs had different machines, or shared them. See the provenance."
+VALUES = "The same results as means over seeds, each with half its 95 % interval."
 OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
 """Words for the outcome of a gate."""
 
@@ -74,7 +77,7 @@ NOTES = """\
   declares; never with fewer than {pairs} pairs. A difference can be both: real, and too small to matter.
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
 - The weights tested are those that validation chose. A run reads the test split once, when its training is over, and
-  selects nothing on it. What people changed when tested runs were known is told with what was declared.
+  selects nothing on it. What people changed when tested runs were known stands with what was declared.
 - FLOPs: to train on one sample alone once, of texts on one of the median length, forward and backward; what a batch
   shares, such as a projected table, counts in full. Throughput: mean over runs. Memory: the largest of the runs. Both
   vary with what else a machine and a process did: they compare encodings only where runs had it to themselves.

@@ -24,6 +24,8 @@ MOST_ROWS = 60
 MOST_TABLES = 24
 MOST_LINES = 150
 """Most tables of a page, and most rows together, that have pictures: the first ones. More would take long."""
+LEAD = "lead"
+"""Stem of the picture that a page begins with."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ class Picture:
     """A figure with its title and caption.
 
     Args:
-        stem: Name of what it shows: a table's of `stems`, a series' of `series_stem`, or ``ranks``, ``ranks-2`` and so
-            on.
+        stem: Name of what it shows: `LEAD`, a table's of `stems`, a series' of `series_stem`, or ``ranks``, ``ranks-2``
+            and so on.
         name: Name of its file, without suffix: ``vit-digits-quick-curves``.
         title: Title, in a few words.
         caption: How to read it.
@@ -78,10 +80,11 @@ def drawn(tables: Sequence["Table"]) -> list[bool]:
     return found
 
 
-def table_pictures(table: "Table", stem: str) -> Iterator[Picture]:
+def table_pictures(page: "Page", table: "Table", stem: str) -> Iterator[Picture]:
     """Yield the pictures of one table that its records allow.
 
     Args:
+        page: The page of the table.
         table: The table to draw.
         stem: Beginning of their names.
     """
@@ -97,9 +100,21 @@ def table_pictures(table: "Table", stem: str) -> Iterator[Picture]:
     for name, title, module in kinds:
         if len(table.rows) > FEW_ROWS and module is not differences:
             continue
-        figure = style.laid_out(module.draw, table)
+        draw = module.draw
+        if module is differences:
+            draw = functools.partial(draw, equivalent=page.equivalences(table))
+        figure = style.laid_out(draw, table)
         if figure is not None:
-            yield Picture(stem, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+            place = LEAD if module is differences and len(page.tables) == 1 else stem
+            yield Picture(place, f"{stem}-{name}", f"{title}, {table.task.name}", module.CAPTION, figure)
+
+
+def lead_picture(page: "Page") -> Picture | None:
+    """Return the picture that a page of several tables begins with: the differences of them all."""
+    from pebench.results.figures import overview, style
+
+    figure = style.laid_out(overview.draw, page)
+    return Picture(LEAD, "differences", "All differences", overview.caption(page), figure) if figure else None
 
 
 def series_stem(series: "Series") -> str:
@@ -137,12 +152,14 @@ def pictures(page: "Page") -> tuple[Picture, ...]:
 
 
 def _pictures(page: "Page") -> Iterator[Picture]:
+    if len(page.tables) > 1 and any(drawn(page.tables)) and (picture := lead_picture(page)):
+        yield picture
     for series in page.series:
         if picture := series_picture(series):
             yield picture
     for table, stem, wanted in zip(page.tables, stems(page.tables), drawn(page.tables), strict=True):
         if wanted:
-            yield from table_pictures(table, stem)
+            yield from table_pictures(page, table, stem)
     for (_, summary), name in zip(page.summaries, ranks_stems(page), strict=True):
         if summary and (picture := ranks_picture(summary, name)):
             yield picture

@@ -4,6 +4,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from pebench.formatting import seconds_unit
 from pebench.results.figures.style import WIDTH, Mark, heading, legend_below, marks
 from pebench.results.tables import Row, Table
 from pebench.results.titles import headline
@@ -23,9 +24,10 @@ def draw(table: Table) -> Figure | None:
         table: A table whose records have costs.
     """
     names = {"parameters_total": "parameters", "flops_per_sample": "FLOPs/sample"}
-    names |= {"step": "s/step"} if table.timings_compare else {}
     rows = [row for row in table.rows if row.estimate]
-    costs = {row.label: row.costs | {"step": _step(row)} for row in rows}
+    times, unit = seconds_unit(max((_step(row) or 0.0 for row in rows), default=0.0))
+    names |= {"step": f"{unit}/step"} if table.timings_compare else {}
+    costs = {row.label: row.costs | {"step": _step(row, times)} for row in rows}
     shown = [name for name in names if any(cost[name] is not None for cost in costs.values())]
     if not shown:
         return None
@@ -40,17 +42,18 @@ def draw(table: Table) -> Figure | None:
         axes.grid()
         axes.set_xlabel(names[name])
         axes.xaxis.set_major_locator(MaxNLocator(2))
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        if name != "step":  # whose milliseconds are plain numbers
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         _widen(axes)
     heading(figure, f"test {headline(table.task)}")
     legend_below(figure, {row.label: found[row.label] for row in rows}, lines=False)
     return figure
 
 
-def _step(row: Row) -> float | None:
-    """Return the duration of a training step in seconds."""
+def _step(row: Row, times: float = 1.0) -> float | None:
+    """Return the duration of a training step in seconds, times a factor."""
     throughput = row.costs["throughput"]
-    return row.config.train.batch_size / throughput if throughput else None
+    return times * row.config.train.batch_size / throughput if throughput else None
 
 
 def _point(axes: Axes, x: float, y: float, half: float, mark: Mark) -> None:

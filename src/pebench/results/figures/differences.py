@@ -1,30 +1,34 @@
-"""Paired differences to the reference encoding, with their intervals."""
+"""Paired differences of one table to the reference encoding, with their intervals."""
 
 import math
+from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pebench.results.figures.style import INK, PAPER, by_row, marks
-from pebench.results.stats import ALPHA
+from pebench.results.contrasts import Equivalence
+from pebench.results.figures.overview import point
+from pebench.results.figures.style import INK, by_row
+from pebench.results.grids.table import style_of
 from pebench.results.tables import Row, Table
 from pebench.results.titles import difference_unit, runs_note
 
 CAPTION = (
-    "Difference to the reference at equal seeds: mean and 95 % t-interval. Filled: better or worse after Holm's "
-    "correction; open: not separable. The intervals are not corrected."
+    "Difference to the reference at equal seeds: mean and 95 % t-interval. ▲ better, ▼ worse (after Holm's "
+    "correction), ◆ equivalent within the declared margin, ○ not separable. The intervals are not corrected."
 )
 
 
-def draw(table: Table) -> Figure | None:
+def draw(table: Table, equivalent: Mapping[str, Equivalence] | None = None) -> Figure | None:
     """Draw a line for each row, the best on top; return None if there is nothing to compare.
 
     Args:
         table: A table with a row of the reference.
+        equivalent: Tests of equivalence to the reference, by label.
     """
     if not any(row.difference for row in table.rows):
         return None
-    factor, found = table.task.scale, marks(row.label for row in table.rows)
+    tests = equivalent or {}
     better = -1 if table.task.higher_is_better else 1
     rows = sorted(table.rows, key=lambda row: better * row.difference.mean if row.difference else _nothing(row, table))
     figure, axes, places = by_row([_name(row, table) for row in rows])
@@ -32,12 +36,7 @@ def draw(table: Table) -> Figure | None:
     for row, place in zip(rows, places, strict=True):
         if row.difference is None:
             continue
-        tested = row.p_adjusted is not None and row.p_adjusted < ALPHA
-        axes.errorbar(
-            factor * row.difference.mean, place, xerr=factor * (row.difference.half_width or 0),
-            **found[row.label].style() | {"fillstyle": "full"} | ({} if tested else {"markerfacecolor": PAPER}),
-            capsize=2,
-        )  # fmt: skip
+        point(axes, row, table, place, style_of(row.verdict, tests.get(row.label)))
     direction = "better →" if table.task.higher_is_better else "← better"
     axes.set_xlabel(f"Δ {difference_unit(table.task)} to {table.reference}   ({direction})")
     axes.xaxis.set_major_locator(MaxNLocator(5))

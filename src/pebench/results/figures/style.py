@@ -21,6 +21,9 @@ from pebench.results.figures.compact import compact
 WIDTH = 3.3
 """Width of a picture in inches: a column of a two-column page."""
 
+WIDE = 6.9
+"""Width of a picture over both columns, in inches."""
+
 FONT = 7
 """Size of all text in points."""
 
@@ -35,10 +38,20 @@ Source:
     is not the text's.
 """
 
+OWN_COLOURS = ("#9100f2", "#732e00")
+"""Violet and brown, which no encoding of pebench has: those of other packages, and one's own."""
+
+BETTER, WORSE, EQUIVALENT = "#116329", "#a40e26", "#0550ae"
+"""Colours of verdicts on figures and pages; a difference that is not separable is `MUTED`."""
+
+VERDICTS = {"better": (BETTER, "^"), "worse": (WORSE, "v"), "equivalent": (EQUIVALENT, "D"), "open": (MUTED, "o")}
+"""Colour and marker of each verdict, by the style of its cell."""
+
 DARK = {
     INK: "#e6edf3", MUTED: "#9198a1", RULE: "#3d444d", PAPER: "#0d1117",
+    BETTER: "#56d364", WORSE: "#ff8f87", EQUIVALENT: "#79b8ff",
     "#0072b2": "#3b8eea", "#d55e00": "#f0743e", "#009e73": "#1fb58a", "#3a3a3a": "#d0d4d8", "#cc79a7": "#e07bb8",
-    "#e69f00": "#f5c242", "#56b4e9": "#8fd3ff",
+    "#e69f00": "#f5c242", "#56b4e9": "#8fd3ff", "#9100f2": "#9a5cff", "#732e00": "#a5603a",
 }  # fmt: skip
 """Each colour's counterpart on a dark background."""
 
@@ -53,7 +66,7 @@ PLACES = len(COLOURS) * len(MARKERS)
 """Different pairs of a colour and a marker."""
 
 DECLARED = 48
-"""Places for encodings whose class declares its `mark`; the names of all others lead to one of the places behind."""
+"""Places for encodings whose class declares its `mark`; the names of our others lead to one of the places behind."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",  # which matplotlib brings
@@ -97,6 +110,8 @@ class Mark:
 def mark(encoding: str) -> Mark:
     """Return the mark of an encoding: the one that its class declares, else one that follows from its name.
 
+    Encodings that are not part of pebench have colours of their own.
+
     Args:
         encoding: Name of the encoding, without options.
 
@@ -105,9 +120,13 @@ def mark(encoding: str) -> Mark:
         True
     """
     card = encoding_cards().get(encoding)
-    place = card.declared["mark"] if card else None
+    number = int(hashlib.sha256(encoding.encode()).hexdigest(), 16)  # the same in every process, unlike hash()
+    if card is None:
+        colour, line = OWN_COLOURS[number % len(OWN_COLOURS)], LINES[number // 100 % len(LINES)]
+        return Mark(colour, MARKERS[number // 10 % len(MARKERS)], line)
+    place = card.declared["mark"]
     if place is None:
-        place = DECLARED + int(hashlib.sha256(encoding.encode()).hexdigest(), 16) % (PLACES - DECLARED)
+        place = DECLARED + number % (PLACES - DECLARED)
     line = LINES[place // len(COLOURS) % len(LINES)]
     return Mark(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], line)
 

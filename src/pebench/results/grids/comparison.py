@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pebench.formatting import natural
 from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, mean_cell, numbers, p_cell, words
 from pebench.results.contrasts import Equivalence, Series
+from pebench.results.grids.table import style_of
 from pebench.results.page import Page
 from pebench.results.tables import Row, Table
 from pebench.results.titles import arrow, column_title, difference_unit, headline, runs_note
@@ -85,7 +86,7 @@ def _difference_cell(row: Row, task: Task, equivalent: Equivalence | None, most:
     notes += ["equivalent"] if equivalent and equivalent.holds else []
     note = f" {', '.join(notes)}" if notes else ""
     n = row.difference.n if row.difference else 0
-    return mean_cell(row.difference, task, "+", note + runs_note(n, most))
+    return mean_cell(row.difference, task, "+", note + runs_note(n, most)).styled(style_of(row.verdict, equivalent))
 
 
 def _labels(tables: Sequence[Table], page: Page) -> list[str]:

@@ -31,7 +31,18 @@ from pebench.tasks import Task
 MOST_SHOWN = 12
 """Rows of the largest table whose pairs are shown; those of larger ones stand in the JSON alone."""
 
-STYLES: dict[Outcome, Style] = {Outcome.BETTER: "better", Outcome.WORSE: "worse"}
+STYLES: dict[Outcome, Style] = {
+    Outcome.BETTER: "better", Outcome.WORSE: "worse", Outcome.NOT_SEPARABLE: "open", Outcome.NOT_TESTED: "open",
+}  # fmt: skip
+
+
+def style_of(found: Verdict | None, equivalent: Equivalence | None) -> Style:
+    """Return the style of a verdict: better or worse, else equivalent, else open."""
+    if found is None:
+        return ""
+    if not found.significant and equivalent and equivalent.holds:
+        return "equivalent"
+    return STYLES.get(found.outcome, "")
 
 
 def results(table: Table, page: Page) -> Grid:
@@ -43,7 +54,8 @@ def results(table: Table, page: Page) -> Grid:
         headline(task): numbers((mean_cell(row.estimate, task) for row in rows), task.higher_is_better),
         "n": numbers(_n_cell(row) for row in rows),
         f"Δ to {table.reference}{' (points)' * task.percent}": numbers(
-            mean_cell(row.difference, task, "+") for row in rows
+            mean_cell(row.difference, task, "+").styled(style_of(row.verdict, equivalent.get(row.label)))
+            for row in rows
         ),
         "Verdict": _words(_row_verdict(row, table, equivalent.get(row.label)) for row in rows),
         "p": numbers(p_cell(row.p_adjusted) for row in rows),
@@ -81,7 +93,7 @@ def _row_verdict(row: Row, table: Table, equivalent: Equivalence | None) -> Cell
 def _verdict_cell(found: Verdict, equivalent: Equivalence | None, task: Task) -> Cell:
     """Return a cell with a verdict, and the margin that the difference is equivalent within, if it is."""
     within = f"; equivalent within {margin_text(equivalent.margin, task)}" if equivalent and equivalent.holds else ""
-    return Cell(found.text + within, style=STYLES.get(found.outcome, ""))
+    return Cell(found.text + within, style=style_of(found, equivalent))
 
 
 def costs(table: Table) -> Grid:
@@ -103,7 +115,10 @@ def contrasts(table: Table, page: Page) -> Grid:
         return {}
     return {
         "Contrast": words(f"{contrast.first} - {contrast.second}" for contrast in found),
-        f"Δ{' (points)' * task.percent}": numbers(mean_cell(contrast.difference, task, "+") for contrast in found),
+        f"Δ{' (points)' * task.percent}": numbers(
+            mean_cell(contrast.difference, task, "+").styled(style_of(contrast.verdict, contrast.equivalent))
+            for contrast in found
+        ),
         "n": numbers(count_cell(contrast.difference.n) for contrast in found),
         "Verdict": _words(_verdict_cell(contrast.verdict, contrast.equivalent, task) for contrast in found),
         "p": numbers(p_cell(contrast.p_adjusted) for contrast in found),
@@ -136,7 +151,8 @@ def pairs(table: Table) -> Grid:
 def _pair_cell(difference: Difference, p_adjusted: float | None, most: int, task: Task) -> Cell:
     found = verdict(difference, p_adjusted, task.higher_is_better)
     word = f" {found.text}" if found.significant else ""
-    return mean_cell(difference, task, "+", word + runs_note(difference.n, most))
+    cell = mean_cell(difference, task, "+", word + runs_note(difference.n, most))
+    return cell.styled(style_of(found, None))
 
 
 def sweep(table: Table) -> Grid:

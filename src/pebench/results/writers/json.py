@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson  # json would take as long as all the rest of it
 
-from pebench.config import SECTIONS
+from pebench.config import SECTIONS, section_values
 from pebench.results.across import Interval, Summary
 from pebench.results.contrasts import Contrast, Series
 from pebench.results.finding import finding
@@ -63,7 +63,7 @@ def _table(page: Page, table: Table) -> dict[str, Any]:
 
 def _shared_settings(table: Table, part: str) -> dict[str, Any]:
     """Return the settings of a part that all rows share: those selected or matched stand in each row."""
-    settings = asdict(getattr(table.config, part))
+    settings = section_values(table.config, part)
     return {name: value for name, value in settings.items() if f"{part}.{name}" not in table.rows[0].own}
 
 

@@ -18,7 +18,7 @@ from pebench.runs.records import Record
 if TYPE_CHECKING:
     from rich.console import Console
 
-COLOURS = {"better": "green", "worse": "red"}
+COLOURS = {"better": "green", "worse": "red", "equivalent": "blue"}
 """Colour of a cell by its style."""
 
 ALWAYS = 2

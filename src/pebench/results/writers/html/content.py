@@ -7,12 +7,16 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from pebench.results import figures
-from pebench.results.cells import Grid
+from pebench.results.cells import Column, Grid
 from pebench.results.document import Comparison, Document, Section, document, texts
+from pebench.results.grids import by_family, verdict_first
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
 from pebench.results.prose import Code, Inline, Link, Prose, Strong, plain, prose
-from pebench.results.writers.html.svg import inline
+from pebench.results.writers.html.svg import BAR_WIDTH, bar_of, inline
+
+PAGE = 1200
+"""Width of a page on a desktop, in pixels, to which tables are fitted."""
 
 Pictures = Mapping[str, Sequence[figures.Picture]]
 
@@ -46,22 +50,32 @@ def _one_line(text: str) -> str:
 def content(page: Page) -> dict[str, Any]:
     """Return what the template shows of a page."""
     found, pictures = document(page), figures.by_stem(page)
+    series, overviews = _series(found, pictures), [_comparison(group) for group in found.overviews]
     return {
         "name": found.name,
-        "head": list(map(markup, found.question)),
+        "question": found.question and markup(found.question),
+        "finding": list(map(markup, found.finding)),
+        "departure": found.departure and markup(found.departure),
+        "tally": found.tally,
+        "lead": _figures(pictures, figures.LEAD),
+        "reference": found.reference,
         "rows_text": markup(prose(texts.LEGEND)),
         "rows": list(map(markup, found.rows)),
         "declared": list(map(markup, found.declared)),
         "since": texts.SINCE,
         "remarks": list(map(markup, found.remarks)),
-        "overviews": [_comparison(group) for group in found.overviews],
+        "overviews": overviews,
+        "compared": any(group["differences"] for group in (*series, *overviews)),
         "differences_text": markup(found.differences_text),
+        "values_text": texts.VALUES,
         "changes_text": texts.CHANGES,
-        "series": _series(found, pictures),
+        "series": series,
         "sections": [_section(section, pictures) for section in found.sections],
         "across": _across(found, pictures),
+        "gates_title": texts.GATES_TITLE,
         "gates_text": texts.GATES,
         "gates": list(map(markup, found.gates)),
+        "command": found.command,
         "suite_command": found.suite_command,
         "gap": found.gap,
         "complete": found.complete,
@@ -72,7 +86,39 @@ def content(page: Page) -> dict[str, Any]:
 
 
 def _comparison(group: Comparison) -> dict[str, Any]:
-    return {"title": group.title, "means": group.values, "differences": group.differences, "cite": _cite(group)}
+    return {
+        "title": group.title,
+        "heading": group.heading,
+        "means": _shown(group.values),
+        "differences": group.differences and _shown(group.differences),
+        "cite": _cite(group),
+    }
+
+
+def _shown(grid: Grid) -> dict[str, Any]:
+    """Return a grid with what the template needs to draw it: rows by family, bars, and the colours of encodings."""
+    labels = grid["Encoding"].texts if "Encoding" in grid else []
+    colours = {label: mark.colour for label, mark in _marks(labels).items()}
+    bars = {name: [bar_of(cell.bar, column.span) for cell in column.cells] for name, column in grid.items()}
+    return {
+        "grid": grid,
+        "families": by_family(grid),
+        "bars": bars,
+        "colours": [colours[label] for label in labels],
+        "fits": sum(_width(name, column, any(bars[name])) for name, column in grid.items()) < PAGE,
+    }
+
+
+def _width(name: str, column: Column, bars: bool) -> float:
+    """Return about how wide a column is, in pixels."""
+    longest = max(map(len, [*name.split("\n"), *column.texts]))
+    return 7.5 * longest + 36 + (BAR_WIDTH + 10) * bars
+
+
+def _marks(labels: list[str]) -> dict[str, Any]:
+    from pebench.results.figures.style import marks
+
+    return marks(labels)
 
 
 def _cite(part: Any) -> Markup:
@@ -84,7 +130,7 @@ def _series(found: Document, pictures: Pictures) -> list[dict[str, Any]]:
     return [
         {
             **_comparison(series.comparison),
-            "changes": series.changes,
+            "changes": series.changes and _shown(verdict_first(series.changes)),
             "warnings": series.warnings,
             "gap": series.gap,
             "pictures": _figures(pictures, series.stem),
@@ -94,16 +140,21 @@ def _series(found: Document, pictures: Pictures) -> list[dict[str, Any]]:
 
 
 def _section(section: Section, pictures: Pictures) -> dict[str, Any]:
-    grid: Grid = section.results | section.costs
+    costs: Grid = {"Encoding": section.results["Encoding"]} | section.costs
+    details = [(d.name, d.title, markup(d.text), _shown(verdict_first(d.grid))) for d in section.details]
     return {
         "id": section.stem,
-        "title": section.title,
+        "heading": section.heading,
+        "compared": section.compared,
         "summary": section.summary,
-        "grid": grid,
+        "tally": section.tally,
+        "results": _shown(verdict_first(section.results)),
+        "costs": _shown(costs),
+        "timings": section.timings,
         "cite": _cite(section),
         "pictures": _figures(pictures, section.stem),
-        "details": [(detail.name, markup(detail.text), detail.grid) for detail in section.details],
-        "warnings": section.warnings,
+        "details": details,
+        "cautions": section.cautions,
         "absences": list(map(plain, absence_lines(section.absences))),
         "command": section.command,
         "facts": {name: markup(text) for name, text in section.facts.items()},
@@ -114,7 +165,8 @@ def _across(found: Document, pictures: Pictures) -> list[dict[str, Any]]:
     return [
         {
             "title": across.title,
-            "grid": across.standings,
+            "heading": across.heading,
+            "standings": across.standings and _shown(across.standings),
             "facts": across.facts,
             "cite": _cite(across),
             "pictures": _figures(pictures, across.stem),

@@ -14,6 +14,7 @@ function sort(header) {
   header.setAttribute("aria-sort", direction);
   const sign = direction === "ascending" ? 1 : -1;
   const body = header.closest("table").tBodies[0];
+  for (const family of body.querySelectorAll(".family")) family.remove(); // its rows stand together no longer
   const rows = Array.from(body.rows, (row) => [key(row, header.cellIndex), row]);
   rows.sort(([a], [b]) => {
     if (a === null || b === null) return (a === null) - (b === null); // what is missing comes last
@@ -24,7 +25,8 @@ function sort(header) {
 
 function filter(form) {
   const words = form.elements.words.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-  const rows = document.querySelectorAll("tbody tr");
+  const rows = document.querySelectorAll("tbody tr:not(.family)");
+  for (const family of document.querySelectorAll(".family")) family.hidden = words.length > 0;
   let shown = 0;
   for (const row of rows) {
     const label = row.cells[0].textContent.toLowerCase();
@@ -33,6 +35,22 @@ function filter(form) {
   }
   form.querySelector("output").textContent = words.length ? `${shown} of ${rows.length} rows shown` : "";
 }
+
+function unfold() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
+}
+
+const folded = [];
+window.addEventListener("beforeprint", () => {
+  folded.push(...document.querySelectorAll("details:not([open])"));
+  for (const part of folded) part.open = true; // paper shows all
+});
+window.addEventListener("afterprint", () => {
+  for (const part of folded.splice(0)) part.open = false;
+});
+window.addEventListener("hashchange", unfold);
+unfold();
 
 for (const button of document.querySelectorAll("th button")) {
   button.addEventListener("click", () => sort(button.parentElement));

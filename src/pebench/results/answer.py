@@ -1,0 +1,211 @@
+"""The answer that a page begins with: what differs from the reference, and by how much, in a few plain sentences."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pebench.formatting import counted
+from pebench.results.cells import plus_minus
+from pebench.results.contrasts import Change, Series
+from pebench.results.missing import absence_counts
+from pebench.results.stats import Estimate
+from pebench.results.tables import Row, Table
+from pebench.results.titles import difference_unit, margin_text
+from pebench.results.verdicts import BETTER_OR_WORSE, Outcome
+
+if TYPE_CHECKING:
+    from pebench.results.page import Page
+
+MOST_ROWS = 4
+"""Rows of a table that are named with their figures; further ones are counted."""
+
+MOST_TABLES = 4
+"""Tables whose rows are named with figures; of more, each row is named with the number of tables."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Rows of one table with one verdict.
+
+    Args:
+        table: The table.
+        name: Its name in a sentence.
+        rows: The rows, that with the largest difference first.
+    """
+
+    table: Table
+    name: str
+    rows: Sequence[Row]
+
+
+def answer(page: "Page") -> list[str]:
+    """Return what a page finds, a sentence each: the answer first, then how many comparisons tell nothing."""
+    total = sum(row.verdict is not None for table in page.tables for row in table.rows)
+    if not total:
+        return [f"Nothing is compared: no other encoding shares a finished seed with {page.reference}."]
+    sentences = [*_changes(page), *_contrasts(page)]
+    for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
+        if found := _of_outcome(page, outcome):
+            sentences.append(f"{words} than {page.reference}: {_listed(found, len(page.tables))}.")
+    sentences += [*_fragile(page), *_others(page, total), *_equivalent(page)]
+    if lost := absence_counts(page.absent):
+        sentences.append(f"Not all runs are here: {'; '.join(lost)}.")
+    return sentences
+
+
+def _of_outcome(page: "Page", outcome: Outcome) -> list[Named]:
+    """Return the rows with one verdict, by table."""
+    found = []
+    for table in page.tables:
+        rows = [row for row in table.rows if row.verdict and row.verdict.outcome is outcome and row.difference]
+        if rows:
+            found.append(Named(table, _name(page, table), sorted(rows, key=_size, reverse=True)))
+    return found
+
+
+def _name(page: "Page", table: Table) -> str:
+    """Return what a table is called in a sentence: its task, with the settings that the suite varies."""
+    return page.coverage.table_name(table)
+
+
+def _size(row: Row) -> float:
+    return abs(row.difference.mean) if row.difference else 0.0
+
+
+def _listed(found: Sequence[Named], tables: int) -> str:
+    """Return rows with their figures: ``rope (by 0.1058 ± 0.0049 bits per byte) and concat (...) on lm-wikitext2``.
+
+    Args:
+        found: The rows, by table.
+        tables: Number of tables of the page; of more than `MOST_TABLES` rows are counted by table.
+    """
+    if tables <= MOST_TABLES:
+        return "; ".join(f"{_rows(one)} on {one.name}" for one in found)
+    counts = Counter(row.label for one in found for row in one.rows)
+    items = [f"{label} on {count}" for label, count in counts.most_common(MOST_ROWS)]
+    if rest := len(counts) - MOST_ROWS if len(counts) > MOST_ROWS else 0:
+        items.append(f"{rest} more on some")
+    return f"{_joined(items)} of {tables} tables"
+
+
+def _rows(one: Named) -> str:
+    items = []
+    for place, row in enumerate(one.rows[:MOST_ROWS]):
+        unit = "" if place else f" {difference_unit(one.table.task)}"
+        if row.difference:
+            items.append(f"{row.label} (by {_figure(row.difference, one.table)}{unit})")
+    if more := [row.label for row in one.rows[MOST_ROWS:]]:
+        items.append(f"{len(more)} more")
+    return _joined(items)
+
+
+def _figure(value: Estimate, table: Table) -> str:
+    """Return the size of a difference, whichever way it points, with half its interval."""
+    size = Estimate(abs(value.mean), value.half_width, value.n)
+    return plus_minus(size, table.task.scale, table.task.digits)
+
+
+def _joined(items: Sequence[str]) -> str:
+    """Return items as a list in a sentence.
+
+    Example:
+        >>> _joined(["a"]), _joined(["a", "b"]), _joined(["a", "b", "c"])
+        ('a', 'a and b', 'a, b and c')
+    """
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _fragile(page: "Page") -> Iterator[str]:
+    """Yield the differences that hang on a single seed."""
+    names = [f"{label} on {_name(page, table)}" for table in page.tables for label in table.fragile]
+    if names:
+        more = [f"{len(names) - MOST_ROWS} more"] if len(names) > MOST_ROWS else []
+        yield f"Without one of the seeds this would not be said of {_joined([*names[:MOST_ROWS], *more])}."
+
+
+def _others(page: "Page", total: int) -> Iterator[str]:
+    """Yield how many comparisons tell nothing, and how many have no test."""
+    verdicts = [row.verdict for table in page.tables for row in table.rows if row.verdict]
+    open_ones = [found for found in verdicts if found.outcome is Outcome.NOT_SEPARABLE]
+    untested = sum(found.outcome is Outcome.NOT_TESTED for found in verdicts)
+    different = sum(found.outcome in BETTER_OR_WORSE for found in verdicts)
+    if open_ones:
+        seeds = sorted({found.n for found in open_ones})
+        at = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
+        rest = "The other " if different and not untested else ""
+        count = f"{len(open_ones)} of {counted(total, 'comparison')} with {page.reference}"
+        yield (
+            f"{rest}{count} {'is' if len(open_ones) == 1 else 'are'} not separable: {at} seeds cannot tell, which "
+            "does not mean equal."
+        )
+    if untested:
+        have = "has" if untested == 1 else "have"
+        yield f"{untested} of {counted(total, 'comparison')} {have} too few seeds to test."
+
+
+def _equivalent(page: "Page") -> Iterator[str]:
+    """Yield the rows that are equivalent to the reference within the declared margin."""
+    parts = []
+    for table in page.tables:
+        tests = page.equivalences(table)
+        labels = [row.label for row in table.rows if row.label in tests and tests[row.label].holds]
+        if labels:
+            margin = margin_text(next(iter(tests.values())).margin, table.task)
+            shown = labels[:MOST_ROWS] + ([f"{len(labels) - MOST_ROWS} more"] if len(labels) > MOST_ROWS else [])
+            parts.append(f"{_joined(shown)} on {_name(page, table)} (within {margin})")
+    if parts:
+        more = f"; and on {counted(len(parts) - MOST_TABLES, 'other table')}" if len(parts) > MOST_TABLES else ""
+        yield f"Equivalent to {page.reference}: {'; '.join(parts[:MOST_TABLES])}{more}."
+
+
+def _contrasts(page: "Page") -> Iterator[str]:
+    """Yield what the declared contrasts found; one of several tables is named once."""
+    total, found = 0, dict[str, list[str]]()
+    for table in page.tables:
+        for one in page.contrasts(table):
+            total += 1
+            if one.verdict.outcome in BETTER_OR_WORSE:
+                figure = f"{_figure(one.difference, table)} {difference_unit(table.task)}"
+                words = f"{one.first} is {one.verdict.outcome.value} than {one.second}"
+                found.setdefault(words, []).append(f"by {figure} on {_name(page, table)}")
+    if not total:
+        return
+    parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]
+    count = sum(map(len, found.values()))
+    head = f"Of {counted(total, 'declared contrast')}, {count or 'none'} {'is' if count <= 1 else 'are'} separable"
+    more = f"; {len(parts) - MOST_ROWS} more" if len(parts) > MOST_ROWS else ""
+    yield f"{head}{': ' * bool(parts)}{'; '.join(parts[:MOST_ROWS])}{more}."
+
+
+def _on(places: Sequence[str]) -> str:
+    return f"on {len(places)} tables ({places[0]})" if len(places) > 2 else " and ".join(places)
+
+
+def _changes(page: "Page") -> Iterator[str]:
+    """Yield how differences change along a setting, where they do."""
+    for series in page.series:
+        found = page.changes(series)
+        clear = [change for change in found if change.verdict.significant]
+        if not found:
+            continue
+        first, *_, last = series.tables
+        setting = series.setting.partition(".")[2]
+        head = f"From {setting} {first} to {last} on {series.first.task.name}"
+        if clear:
+            parts = [_change(change, series) for change in clear[:MOST_ROWS]]
+            more = f"; and {len(clear) - MOST_ROWS} more change" if len(clear) > MOST_ROWS else ""
+            yield f"{head}: {'; '.join(parts)}{more}."
+        else:
+            yield f"{head} no difference changes that these seeds can tell."
+
+
+def _change(change: Change, series: Series) -> str:
+    """Return one change: the gap of none to add is narrower (from 0.1 to 0.05 bits per byte)."""
+    table = series.first
+    ends = [Estimate(end.mean, None, end.n) for end in change.ends]
+    before, after = (plus_minus(end, table.task.scale, table.task.digits, "+") for end in ends)
+    pair = f"the gap of {change.first} to {change.second}"
+    words = "changes its sign" if change.verdict.outcome is Outcome.TURNED else f"is {change.verdict.outcome.value}"
+    return f"{pair} {words} ({before}, then {after} {difference_unit(table.task)})"
