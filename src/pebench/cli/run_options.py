@@ -91,6 +91,7 @@ def _add_how(group: Any) -> None:
         "--time-limit", type=float, metavar="S", help="end a run after this many seconds; it counts as failed"
     )
     group.add_argument("--retry-failed", action="store_true", help="run failed runs again")
+    group.add_argument("--open", action="store_true", help="open the page of the results in a browser at the end")
     group.add_argument(
         "--keep-weights", action="store_true",
         help="keep the weights that were tested, as weights.safetensors in the run's folder; finished runs are not "

@@ -13,7 +13,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
 from pebench.analysis import analyze
-from pebench.config import Options, RunConfig
+from pebench.config import Options, RunConfig, section_values
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
 from pebench.encodings import registry
