@@ -7,6 +7,7 @@ from torch.nn import functional
 from pebench.analysis.ablation import ablation
 from pebench.analysis.attention import attention
 from pebench.analysis.capture import capture_batch
+from pebench.analysis.constant_channels import constant_channels
 from pebench.analysis.logits import PRODUCTS, layer_logits
 from pebench.analysis.position_mean import position_mean
 from pebench.analysis.probes import classify, frequent, probes, regress
@@ -151,3 +152,20 @@ def test_ablating_a_term_of_position_changes_the_loss() -> None:
     found = ablation(captured("concat-qk", num_layers=1))
     assert abs(found["position-position"]) > 1e-3
     assert found["content-position"] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_constant_channels_are_those_that_do_not_vary() -> None:
+    made = model("learned", num_layers=1)
+    with torch.no_grad():
+        made.trunk.encoding.table[:, :4] = 1.0  # a quarter of the channels is the same at every position
+    seen = capture_batch(made, batch())
+    found = constant_channels(seen)
+    assert found["share"] == pytest.approx(4 / WIDTH)
+    half = tuple(part[seen.held_out] for part in seen.batch)
+    with torch.no_grad():
+        before = float(made.loss(half))
+        made.trunk.encoding.table[:, :4] = 0.0
+        rise = float(made.loss(half)) - before
+    assert found["constant"] == pytest.approx(rise, abs=1e-5)
+    assert found["others"] != pytest.approx(rise, abs=1e-3)
+    assert constant_channels(captured("rope")) is None

@@ -19,8 +19,7 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
     Returns:
         ``loss``, in nats, on the held-out examples; ``position`` and ``permuted``, a rise for each block.
     """
-    batch = tuple(part[capture.held_out] for part in capture.batch)
-    base = _loss(capture, batch)
+    base = loss_without(capture)
     order = torch.randperm(capture.valid.shape[1], generator=torch.Generator().manual_seed(0))
     found: dict[str, list[float] | float] = {"loss": base}
     for name in ("position", "permuted"):
@@ -28,13 +27,20 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
         for layer in capture.layers:
             position = parts_of(capture, layer).position
             vectors = position if name == "position" else position[order.to(position.device)]
-            rises.append(_loss(capture, batch, layer.index, vectors) - base)
+            rises.append(loss_without(capture, layer.index, vectors) - base)
         found[name] = rises
     return found
 
 
-def _loss(capture: Capture, batch: Any, index: int | None = None, taken: Tensor | None = None) -> float:
-    """Return the loss of a batch, with vectors (L, D) subtracted from the input of one block."""
+def loss_without(capture: Capture, index: int | None = None, taken: Tensor | None = None) -> float:
+    """Return the loss of the held-out examples, in nats, with vectors subtracted in front of one block.
+
+    Args:
+        capture: Capture of the model.
+        index: Number of the block; None changes nothing.
+        taken: (L, D), the vectors.
+    """
+    batch = tuple(part[capture.held_out] for part in capture.batch)
 
     def subtract(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return inputs[0] - taken, *inputs[1:]

@@ -10,6 +10,7 @@ from pebench.analysis.ablation import ablation
 from pebench.analysis.attention import attention
 from pebench.analysis.capture import Capture, capture
 from pebench.analysis.collisions import collisions
+from pebench.analysis.constant_channels import constant_channels
 from pebench.analysis.energies import energies
 from pebench.analysis.position_mean import position_mean
 from pebench.analysis.probes import probes
@@ -20,7 +21,7 @@ from pebench.data.base import TensorDataModule
 from pebench.layers import initialise
 from pebench.models.base import SequenceModule
 
-TRAINED_ALONE = ("ablation", "position_mean")
+TRAINED_ALONE = ("ablation", "constant_channels", "position_mean")
 """Measures of the loss, which say nothing of an untrained model, whose output layer is zero."""
 
 Measure = Callable[[Capture], dict[str, Any] | None]
@@ -36,6 +37,7 @@ MEASURES: dict[str, Measure] = {
     "attention": attention,
     "probes": probes,
     "position_mean": position_mean,
+    "constant_channels": constant_channels,
 }
 """Measures by name, in the order in which results show them."""
 
