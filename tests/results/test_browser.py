@@ -283,7 +283,7 @@ def test_a_phone_keeps_the_encoding_and_its_verdict_in_sight(driver: Any, addres
 def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the page of all encodings."""
     path = tmp_path_factory.mktemp("page") / "many.html"
-    path.write_text(html(Page.of(read_records(CORE.with_name("encodings.jsonl")), load_suite("encodings"))))
+    path.write_text(html(Page.of(read_records(CORE.with_name("encodings")), load_suite("encodings"))))
     return path.as_uri()
 
 
