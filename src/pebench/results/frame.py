@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.errors import UserError
 from pebench.formatting import counted
+from pebench.results.inside import analysis_columns
 from pebench.runs.records import Record, read_records, write_jsonl
 from pebench.runs.suite import Suite
 
@@ -213,6 +214,7 @@ def _row(record: Record, varied: Mapping[str, Any], metrics: Iterable[str]) -> d
     for name in metrics:
         row[_words(name)] = record.metrics.get(name)
     row |= {
+        **analysis_columns(record.analysis),
         "parameters": record.parameters.get("total"),
         "encoding parameters": record.parameters.get("encoding"),
         "FLOPs per sample": record.flops_per_sample,

@@ -65,11 +65,18 @@ def _raw_row(row: Row, table: Table, equivalent: Equivalence | None) -> dict[str
         "perplexity": row.perplexity,
         "beyond": row.extrapolation(table.task.metric),
         "position_shares": {stage: seeds for stage, seeds in row.position_shares.items() if seeds},
+        **analysis(row),
         **row.costs,
         "throughput_unit": f"{table.task.unit}/s",
         "values": row.values,
         "failed": row.failed,
     }
+
+
+def analysis(row: Row) -> dict[str, Any]:
+    """Return the figures of analyzed runs by seed; nothing where none was, so that older files stay as they are."""
+    found = {record.config.seed: record.analysis for record in row.finished if record.analysis}
+    return {"analysis": found} if found else {}
 
 
 def raw_equivalence(equivalent: Equivalence | None) -> dict[str, Any]:

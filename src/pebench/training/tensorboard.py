@@ -14,6 +14,7 @@ from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import blame
 from pebench.encodings.effects import effects
 from pebench.errors import UserError
+from pebench.results.inside import analysis_columns
 from pebench.runs.records import Record
 from pebench.tasks import find_task
 
@@ -88,6 +89,9 @@ def log_outcome(logger: RunLogger, record: Record, encoding: PositionalEncoding)
     for name, value in record.metrics.items():
         if name.startswith("val/") or "@" in name:
             writer.add_scalar(_tag(name), value, step)
+    for title, figure in analysis_columns(record.analysis).items():
+        if figure is not None:
+            writer.add_scalar(f"analysis/{title}", figure, step)
     _log_hyperparameters(writer, record)
     trained = record.parameters["encoding"] > 0
     shown = trained or record.config.seed == 0  # a fixed one is the same with any seed

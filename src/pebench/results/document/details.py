@@ -22,6 +22,10 @@ def details(table: Table, page: Page) -> list[Detail]:
         ("pairs", "Every two rows", texts.PAIRS.format(unit=difference_unit(table.task)), grids.pairs(table)),
         ("beyond", "Beyond the trained size", _extrapolation_text(extrapolation), extrapolation),
         ("position shares", "Position in the residual stream", _shares_text(table), grids.position_shares(table)),
+        *(
+            (f"inside {group}", title, text, grids.inside(table, group))
+            for group, (title, text) in texts.INSIDE.items()
+        ),
         (
             "selection",
             "Settings that validation chose",

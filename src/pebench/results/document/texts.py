@@ -38,6 +38,37 @@ SHARES = (
     "middle in common, texts their beginning and length, and a causal model can tell positions by itself, so compare "
     "with `none`."
 )
+_BOTH = " Means over seeds, ± half the 95 % interval; in brackets those of the same models untrained."
+INSIDE = {
+    "input": (
+        "Content and position at the input",
+        "Shared channels: 100 % where content and position spread their energy over the same channels, 0 % where they "
+        "use different ones. Constant part: the energy of position that is the same vector everywhere. Alignment: D "
+        "times the mean squared cosine, weighted by energy. Shift: R² of a linear map from each position to the next, "
+        "on positions that it was not fitted on. Margin: the median distance from a sum to the nearest sum of other "
+        "content, relative to the norm of content. Rows without figures add nothing at the input." + _BOTH,
+    ),
+    "attention": (
+        "Content and position in the attention logits",
+        "Shares of the logits' variance over the keys that a query may look at, as means over layers and heads; the "
+        "first word names the query's part, the second the key's. What is missing to 100 % belongs to constants of the "
+        "norm and the projections. Distance: the mean distance of attention relative to that of uniform attention."
+        + _BOTH,
+    ),
+    "ablation": (
+        "Loss without one of the four products",
+        "How much the loss on validation examples rises, in nats, if one product is taken from the logits of every "
+        "layer. Means over seeds, ± half the 95 % interval.",
+    ),
+    "layers": (
+        "What linear probes read from the layers",
+        "Accuracy of linear probes on examples that they were not fitted on: of the exact position, and of the token "
+        "among the 256 most frequent ones. Without position's mean: the largest rise of the loss, over blocks, if each "
+        "position's mean vector is subtracted." + _BOTH,
+    ),
+}
+"""Title and meaning of each table of an analysis, by its group."""
+
 OLDER = "the records are older than this measurement."
 TIED = "Equal scores, of which that of the lowest value counts"
 CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"

@@ -2,6 +2,7 @@
 
 from pebench.results.cells import NOTHING, Cell, Column, Grid, p_text, plus_minus
 from pebench.results.grids.comparison import changes, differences, front_page, side_by_side
+from pebench.results.grids.inside import inside
 from pebench.results.grids.measurements import extrapolation, position_shares, size_factor
 from pebench.results.grids.reading import by_family, verdict_first
 from pebench.results.grids.standings import standings
@@ -10,6 +11,6 @@ from pebench.results.titles import difference_unit
 
 __all__ = [
     "NOTHING", "Cell", "Column", "Grid", "by_family", "changes", "contrasts", "costs", "difference_unit", "differences",
-    "extrapolation", "front_page", "p_text", "pairs", "plus_minus", "position_shares", "results", "side_by_side",
-    "size_factor", "standings", "sweep", "verdict_first",
+    "extrapolation", "front_page", "inside", "p_text", "pairs", "plus_minus", "position_shares", "results",
+    "side_by_side", "size_factor", "standings", "sweep", "verdict_first",
 ]  # fmt: skip

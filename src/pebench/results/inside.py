@@ -1,0 +1,90 @@
+"""Figures of an analysis: the numbers in a record's `analysis` that tables show, each with a title."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+Figures = Mapping[str, Any]
+"""What `pebench.analyze` returns of one model: measure to figures by name, or to None where it does not apply."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of an analysis.
+
+    Args:
+        group: Table that shows it: ``input``, ``attention``, ``ablation`` or ``layers``.
+        title: Heading of its column.
+        measure: Measure that it is of.
+        read: Function from the measure's figures to the number; None where it is not known.
+        scale: Factor of the number as it is shown: 100 for percent.
+        digits: Digits behind the point.
+    """
+
+    group: str
+    title: str
+    measure: str
+    read: Callable[[Figures], float | None]
+    scale: int = 1
+    digits: int = 2
+
+    def of(self, analysis: Figures) -> float | None:
+        """Return the number of one model; None where the measure does not apply or is missing."""
+        found = analysis.get(self.measure)
+        return self.read(found) if found else None
+
+
+def _value(name: str) -> Callable[[Figures], float | None]:
+    return lambda figures: figures.get(name)
+
+
+def _mean(name: str) -> Callable[[Figures], float | None]:
+    """Return a reader of the mean over layers and heads."""
+
+    def read(figures: Figures) -> float | None:
+        known = [value for layer in figures.get(name, ()) for value in layer if value is not None]
+        return fmean(known) if known else None
+
+    return read
+
+
+def _at(name: str, layer: int) -> Callable[[Figures], float | None]:
+    return lambda figures: figures[name][layer] if figures.get(name) else None
+
+
+def _reach(figures: Figures) -> float | None:
+    distance, uniform = _mean("distance")(figures), _mean("uniform")(figures)
+    return distance / uniform if distance is not None and uniform else None
+
+
+def _largest(figures: Figures) -> float | None:
+    rises: Sequence[float] = figures.get("position") or ()
+    return max(rises, default=None)
+
+
+PRODUCTS = ("content-content", "content-position", "position-content", "position-position")
+
+FIGURES = (
+    Figure("input", "shared channels (%)", "energies", _value("overlap"), 100, 1),
+    Figure("input", "constant part of position (%)", "energies", _value("constant"), 100, 1),
+    Figure("input", "alignment (1: random)", "subspaces", _value("alignment")),
+    Figure("input", "shift by one, R²", "shift", _at("held_out", 0)),
+    Figure("input", "collision margin", "collisions", _value("margin")),
+    Figure("input", "loss without constant channels (+nats)", "constant_channels", _value("constant"), 1, 3),
+    *(Figure("attention", f"{name} (%)", "terms", _mean(name), 100, 1) for name in (*PRODUCTS, "bias")),
+    Figure("attention", "distance (1: uniform)", "attention", _reach),
+    *(Figure("ablation", f"without {name}", "ablation", _value(name), 1, 3) for name in PRODUCTS),
+    Figure("layers", "position, input (%)", "probes", _at("position", 0), 100, 1),
+    Figure("layers", "position, second block (%)", "probes", _at("position", 1), 100, 1),
+    Figure("layers", "position, output (%)", "probes", _at("position", -1), 100, 1),
+    Figure("layers", "token, input (%)", "probes", _at("token", 0), 100, 1),
+    Figure("layers", "token, output (%)", "probes", _at("token", -1), 100, 1),
+    Figure("layers", "loss without position's mean (+nats)", "position_mean", _largest, 1, 3),
+)
+"""Every number that tables show, in their order."""
+
+
+def analysis_columns(analysis: Mapping[str, Figures]) -> dict[str, float | None]:
+    """Return the numbers of a record's analysis by title; nothing of a run that was not analyzed."""
+    return {figure.title: figure.of(analysis["trained"]) for figure in FIGURES} if analysis else {}

@@ -1,0 +1,78 @@
+"""The figures of analyses in tables, pages, frames and raw numbers."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pebench.results import grids
+from pebench.results.frame import Results
+from pebench.results.inside import FIGURES, analysis_columns
+from pebench.results.writers.html import html
+from pebench.results.writers.json import to_json
+from pebench.results.writers.markdown import markdown
+from pebench.runs.records import Record
+from tests.results.page_records import page, runs
+
+
+def figures(overlap: float) -> dict[str, Any]:
+    """What `pebench.analyze` returns, in part."""
+    return {
+        "energies": {"overlap": overlap, "constant": 0.5},
+        "shift": None,
+        "terms": {"content-content": [[0.5, None], [0.7, 0.9]]},
+        "attention": {"distance": [[2.0, 4.0]], "uniform": [[6.0, 6.0]]},
+        "probes": {"position": [0.9, 0.8, 0.7]},
+        "position_mean": {"loss": 1.0, "position": [0.1, 0.3], "permuted": [0.2, 0.9]},
+    }
+
+
+def analyzed(overlaps: Mapping[int, float]) -> list[Record]:
+    """Runs of which those of `add` on vit-digits were analyzed."""
+    return [
+        replace(r, analysis={"trained": figures(overlaps[r.config.seed]), "untrained": figures(0.8)})
+        if (r.config.task, r.config.encoding) == ("vit-digits", "add") and r.config.seed in overlaps else r
+        for r in runs()
+    ]  # fmt: skip
+
+
+def test_each_figure_is_read_from_its_measure() -> None:
+    found = analysis_columns({"trained": figures(0.25), "untrained": figures(0.8)})
+    assert len(found) == len(FIGURES)
+    assert found["shared channels (%)"] == 0.25
+    assert found["content-content (%)"] == pytest.approx(0.7)  # heads without a share are left out
+    assert found["distance (1: uniform)"] == pytest.approx(0.5)
+    assert found["position, second block (%)"] == 0.8
+    assert found["position, output (%)"] == 0.7
+    assert found["loss without position's mean (+nats)"] == 0.3
+    assert found["shift by one, R²"] is None
+    assert analysis_columns({}) == {}
+
+
+def test_a_cell_has_mean_interval_and_control() -> None:
+    made = page(analyzed({0: 0.2, 1: 0.3, 2: 0.4}))
+    (table,) = [table for table in made.tables if table.task.name == "vit-digits"]
+    grid = grids.inside(table, "input")
+    cell = dict(zip(grid["Encoding"].texts, grid["shared channels (%)"].texts, strict=True))
+    assert cell["add"].startswith("30.0 ± 24.8 (80.0)")
+    assert cell["rope"] == "–"
+    assert "shift by one, R²" not in grid  # which no run has
+
+
+def test_pages_show_figures_where_runs_were_analyzed() -> None:
+    made, plain = page(analyzed({0: 0.2, 1: 0.3})), page(runs())
+    assert markdown(made).count("Content and position at the input") == 1
+    assert html(made).count("30.0") <= html(made).count("25.0")
+    assert "at the input" not in markdown(plain)
+    assert "analysis" not in to_json(plain)
+    rows = [row for table in json.loads(to_json(made))["tables"] for row in table["rows"]]
+    (found,) = [row["analysis"] for row in rows if "analysis" in row]
+    assert found["1"]["trained"]["energies"]["overlap"] == 0.3
+
+
+def test_a_frame_has_a_column_for_each_figure() -> None:
+    frame = Results(analyzed({0: 0.2, 1: 0.3})).to_frame()
+    assert sorted(frame["shared channels (%)"].dropna()) == [0.2, 0.3]
+    assert "shared channels (%)" not in Results(runs()).to_frame()
