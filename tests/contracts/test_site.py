@@ -73,14 +73,15 @@ def test_the_guide_on_clusters_names_every_option_of_an_executor() -> None:
 
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if code(guide, "bash")], ids=lambda path: path.stem)
 def test_every_command_of_a_guide_parses(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_module.py").write_text(
+    (tmp_path / "guided.py").write_text(  # a name of its own, as Python keeps modules
         "import pebench\nfrom pebench.tasks import TASKS\nclass MyEncoding(pebench.PositionalEncoding): ...\n"
         "def my_task(*, length: int = 16): return TASKS['text-order']\n"
     )
     monkeypatch.chdir(tmp_path)
-    offered = {"my-encoding": Plugin("my-encoding", "my_module:MyEncoding")}
+    offered = {"my-encoding": Plugin("my-encoding", "guided:MyEncoding")}
     monkeypatch.setattr(plugins, "offered", lambda group: (offered if group is plugins.ENCODINGS else {}, {}))
-    for line in "\n".join(code(guide, "bash")).replace("\\\n", " ").splitlines():
+    commands = "\n".join(code(guide, "bash")).replace("\\\n", " ").replace("my_module", "guided")
+    for line in commands.splitlines():
         line = line.partition(" #")[0].partition(" > ")[0].rpartition("&& ")[2]
         if line.startswith("pebench"):
             options = parser().parse_args(shlex.split(line)[1:])
