@@ -148,8 +148,9 @@ def test_links_of_the_repository_lead_to_pages_of_the_site() -> None:
     site = Site({"guides/own-encoding.md", "encodings.md"})
     site.follow()
     text = "[a](../../examples/own_encoding.py) [b](../encodings.md#other-names) [c](../../src/pebench) [d](gone.md)"
+    text += " [e](../../.ci/run)"
     assert site.rewritten(text, "guides/own-encoding.md") == (
-        "[a](../source/examples/own_encoding.py.md) [b](../encodings.md#other-names) c [d](gone.md)"
+        "[a](../source/examples/own_encoding.py.md) [b](../encodings.md#other-names) c [d](gone.md) e"
     )
     assert site.rewritten("[a](docs/encodings.md)", "reference/changelog.md") == "[a](../encodings.md)"
 
