@@ -7,6 +7,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pymdownx.slugs import slugify
 
 from generate import encodings, home, repository, suites, tasks
 from generate.markdown import with_formulas
@@ -15,6 +16,12 @@ ENCODINGS = re.compile(r"<!-- groups.*<!-- /encodings -->", re.DOTALL)
 RESULTS = "<!-- results -->"
 
 site: repository.Site
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Name headings as GitHub does, so that a link to one leads there on both."""
+    config.mdx_configs["toc"]["slugify"] = slugify(case="lower")
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -109,7 +109,8 @@ class Site:
 
     def _add(self, path: str) -> None:
         file = ROOT / path
-        if path in self.addresses or not file.is_file() or path.startswith(".."):
+        hidden = any(part.startswith(".") for part in PurePosixPath(path).parts)  # which mkdocs leaves out
+        if path in self.addresses or not file.is_file() or hidden:
             return
         if file.suffix in LANGUAGES or file.suffix == ".ipynb":
             self.addresses[path] = f"source/{path}.md"

@@ -1,6 +1,7 @@
 """The site: its guides name every option, its pages build without a warning, and work in a browser from a folder."""
 
 import argparse
+import dataclasses
 import json
 import os
 import re
@@ -16,12 +17,13 @@ import pytest
 import pebench
 from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan
+from pebench.config import SECTIONS
 from pebench.encodings import plugins
 from pebench.encodings.plugins import Plugin
 from pebench.encodings.registry import encoding_cards
 from pebench.engine.executors import EXECUTORS
 from pebench.runs.suite import suite_files
-from pebench.tasks import TASKS, configure
+from pebench.tasks import TASKS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -53,7 +55,7 @@ def test_guides_name_every_verb_and_every_option(verb: str, options: argparse.Ar
 
 
 def test_guides_name_every_setting_executor_and_exit_code() -> None:
-    settings = {name for task in TASKS for name in configure(task, "none").settings()}
+    settings = {f"{section}.{field.name}" for section, kind in SECTIONS.items() for field in dataclasses.fields(kind)}
     runs, clusters = text_of("guides/runs.md"), text_of("guides/clusters.md")
     assert {name for name in settings if f"| `{name}` |" not in runs} == set()
     assert {name for name in EXECUTORS if f"| `{name}`" not in clusters} == set()
@@ -73,14 +75,15 @@ def test_the_guide_on_clusters_names_every_option_of_an_executor() -> None:
 
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if code(guide, "bash")], ids=lambda path: path.stem)
 def test_every_command_of_a_guide_parses(guide: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_module.py").write_text(
+    (tmp_path / "guided.py").write_text(  # a name of its own, as Python keeps modules
         "import pebench\nfrom pebench.tasks import TASKS\nclass MyEncoding(pebench.PositionalEncoding): ...\n"
         "def my_task(*, length: int = 16): return TASKS['text-order']\n"
     )
     monkeypatch.chdir(tmp_path)
-    offered = {"my-encoding": Plugin("my-encoding", "my_module:MyEncoding")}
+    offered = {"my-encoding": Plugin("my-encoding", "guided:MyEncoding")}
     monkeypatch.setattr(plugins, "offered", lambda group: (offered if group is plugins.ENCODINGS else {}, {}))
-    for line in "\n".join(code(guide, "bash")).replace("\\\n", " ").splitlines():
+    commands = "\n".join(code(guide, "bash")).replace("\\\n", " ").replace("my_module", "guided")
+    for line in commands.splitlines():
         line = line.partition(" #")[0].partition(" > ")[0].rpartition("&& ")[2]
         if line.startswith("pebench"):
             options = parser().parse_args(shlex.split(line)[1:])
@@ -147,8 +150,9 @@ def test_links_of_the_repository_lead_to_pages_of_the_site() -> None:
     site = Site({"guides/own-encoding.md", "encodings.md"})
     site.follow()
     text = "[a](../../examples/own_encoding.py) [b](../encodings.md#other-names) [c](../../src/pebench) [d](gone.md)"
+    text += " [e](../../.ci/run)"
     assert site.rewritten(text, "guides/own-encoding.md") == (
-        "[a](../source/examples/own_encoding.py.md) [b](../encodings.md#other-names) c [d](gone.md)"
+        "[a](../source/examples/own_encoding.py.md) [b](../encodings.md#other-names) c [d](gone.md) e"
     )
     assert site.rewritten("[a](docs/encodings.md)", "reference/changelog.md") == "[a](../encodings.md)"
 
