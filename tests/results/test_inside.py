@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pebench.results import grids
+from pebench.results.figures import pictures
 from pebench.results.frame import Results
 from pebench.results.inside import FIGURES, analysis_columns
 from pebench.results.writers.html import html
@@ -70,6 +71,20 @@ def test_pages_show_figures_where_runs_were_analyzed() -> None:
     rows = [row for table in json.loads(to_json(made))["tables"] for row in table["rows"]]
     (found,) = [row["analysis"] for row in rows if "analysis" in row]
     assert found["1"]["trained"]["energies"]["overlap"] == 0.3
+
+
+def test_a_picture_is_drawn_where_runs_were_analyzed() -> None:
+    made, plain = page(analyzed({0: 0.2, 1: 0.3})), page(runs())
+    names = [picture.name for picture in pictures(made)]
+    assert [name for name in names if name.endswith("-inside")] == ["vit-digits-smoke-inside"]
+    assert not any(picture.name.endswith("-inside") for picture in pictures(plain))
+    (picture,) = [picture for picture in pictures(made) if picture.name.endswith("-inside")]
+    shared, terms, probes = picture.figure.axes
+    ends = [line.get_xdata()[-1] for line in shared.lines]
+    assert ends[1:] == pytest.approx([80.0, 25.0])  # untrained and trained, behind the line between them
+    (bar,) = terms.patches
+    assert bar.get_width() == pytest.approx(70.0)
+    assert list(probes.lines[0].get_ydata()) == pytest.approx([90.0, 80.0, 70.0])
 
 
 def test_a_frame_has_a_column_for_each_figure() -> None:
