@@ -82,10 +82,10 @@ def papers(card: EncodingCard) -> str:
 
 def overview() -> str:
     """Return the names of pebench's own encodings as a Markdown table, a row for each group."""
-    rows = [
-        {"Acts on": title, "How": GROUPS[title], "Encodings": ", ".join(f"`{card.name}`" for card in group)}
-        for title, group in grouped(encoding_cards()).items()
-    ]
+    rows = []
+    for title, group in grouped(encoding_cards()).items():
+        names = ", ".join(f"`{card.name}`" for card in group)
+        rows.append({"Acts on": title, "How": GROUPS[title], "Encodings": names})
     return _pipe(rows) + "\n"
 
 

@@ -159,8 +159,11 @@ def step_cost(subject: Subject, rounds: int) -> Iterator[tuple[int, list[float]]
             continue
         both = [perturbed(Transformer(encoding)) for encoding in (ours, build_encoding("none", spec))]
         content = [noise(4, length, model.encoding.content_width) for model in both]
-        times = [[_seconds(model, x) for model, x in zip(both, content, strict=True)] for _ in range(rounds + 2)]
-        yield length, statistics.quantiles([one / other for one, other in times[2:]])  # the first two warm up
+        ratios = []
+        for _ in range(rounds + 2):
+            one, other = (_seconds(model, x) for model, x in zip(both, content, strict=True))
+            ratios.append(one / other)
+        yield length, statistics.quantiles(ratios[2:])  # the first two warm up
 
 
 def _seconds(model: Transformer, content: Tensor) -> float:

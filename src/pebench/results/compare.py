@@ -159,12 +159,13 @@ def _distinguishing(records: Iterable[Record]) -> set[str]:
     for record in records:
         config = record.config
         groups.setdefault((config.task, config.label, config.stage, config.seed), []).append(_facts(record))
-    return {
-        name
-        for group in groups.values()
-        for name in set().union(*group)
-        if len({json.dumps(facts.get(name)) for facts in group}) > 1
-    }
+    differing = set()
+    for group in groups.values():
+        for name in set().union(*group):
+            values = {json.dumps(facts.get(name)) for facts in group}  # as text: a list cannot be in a set
+            if len(values) > 1:
+                differing.add(name)
+    return differing
 
 
 def _by_encoding(records: Iterable[Record], settings: Sequence[str]) -> dict[tuple[str, str, str], dict[int, float]]:

@@ -125,7 +125,8 @@ class Series:
             if first and second:
                 ends.append((first.values, second.values))
         # The same seeds at both ends: else their change would be one of seeds, too.
-        seeds = sorted(set.intersection(*(set(first) & set(second) for first, second in ends))) if ends else []
+        shared = [set(first) & set(second) for first, second in ends]
+        seeds = sorted(set.intersection(*shared)) if shared else []
         return [{seed: first[seed] - second[seed] for seed in seeds} for first, second in ends]
 
 

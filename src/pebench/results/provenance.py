@@ -127,11 +127,12 @@ def changed_plugins(records: Iterable[Record]) -> list[str]:
 
 def _mixed_sources(records: Sequence[Record]) -> list[str]:
     """Return a sentence for each plug-in that was not the same in all its runs."""
-    return [
-        f"Runs of {name} were not made with the same source of it: {', '.join(s[:SHORT] for s in sources)}."
-        for name, sources in _sources([*plugins_of(records), *_tasks_of(records)]).items()
-        if len(sources) > 1
-    ]
+    texts = []
+    for name, sources in _sources([*plugins_of(records), *_tasks_of(records)]).items():
+        if len(sources) > 1:
+            digests = ", ".join(source[:SHORT] for source in sources)
+            texts.append(f"Runs of {name} were not made with the same source of it: {digests}.")
+    return texts
 
 
 def _code(record: Record) -> tuple[str | None, ...]:
@@ -151,7 +152,10 @@ def _selecting(table: Table, label: str) -> Iterator[Record]:
 def series_warnings(*tables: Table) -> list[str]:
     """Return a sentence on differences between tables of a series that pairing by seed does not take out."""
     every = [provenance(table, stage="test") for table in tables]
-    mixed = [name for name in ("device", "threads", "torch") if len({tuple(found[name]) for found in every}) > 1]
+    mixed = []
+    for name in ("device", "threads", "torch"):
+        if len({tuple(found[name]) for found in every}) > 1:
+            mixed.append(name)
     text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not take out."
     return [text] if mixed else []
 
@@ -193,14 +197,13 @@ def _mixed_devices(table: Table) -> str:
     number = Counter(label for label, *_ in runs)
     # The place that ran most is named last, without its rows: the others are the exceptions.
     *fewer, most = sorted(places, key=lambda place: sum(map(len, places[place].values())))
-    where = [
-        f"{place} ran "
-        + ", ".join(
-            label if len(seeds) == number[label] else f"{label} ({seeds_text(seeds)})"
-            for label, seeds in places[place].items()
-        )
-        for place in fewer
-    ]
+    where = []
+    for place in fewer:
+        ran = []
+        for label, seeds in places[place].items():
+            # A row that ran there with all its seeds needs no list of them.
+            ran.append(label if len(seeds) == number[label] else f"{label} ({seeds_text(seeds)})")
+        where.append(f"{place} ran {', '.join(ran)}")
     return f"{text} Throughput and memory do not compare. {'; '.join([*where, f'{most} ran all else'])}."
 
 

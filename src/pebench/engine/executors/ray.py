@@ -117,7 +117,11 @@ def _slots(needs: Mapping[str, float]) -> int:
     """Return how many runs fit on the nodes that are there now."""
     sizes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     wanted = [(needs["num_cpus"], "CPU"), (needs["num_gpus"], "GPU")]
-    return sum(min((int(size.get(name, 0) / number) for number, name in wanted if number), default=1) for size in sizes)
+    slots = 0
+    for size in sizes:
+        # A node takes as many runs as the scarcer of its two resources allows.
+        slots += min((int(size.get(name, 0) / number) for number, name in wanted if number), default=1)
+    return slots
 
 
 def _ended(references: list[Any]) -> list[Any]:

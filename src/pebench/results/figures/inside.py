@@ -29,7 +29,7 @@ COLOURS_OF_TERMS = dict(
 
 def draw(table: Table) -> Figure | None:
     """Draw the analyses of a table's runs; return None if none was analyzed."""
-    rows = [row for row in table.rows if any(record.analysis for record in row.finished)]
+    rows = [row for row in table.rows if _was_analyzed(row)]
     if not rows:
         return None
     labels = [row.label for row in rows]
@@ -46,6 +46,10 @@ def draw(table: Table) -> Figure | None:
     _draw_probes(right, rows)
     legend_below(figure, marks(labels), lines=True)
     return figure
+
+
+def _was_analyzed(row: Row) -> bool:
+    return any(record.analysis for record in row.finished)
 
 
 def _draw_shared(axes: Axes, rows: Sequence[Row]) -> None:

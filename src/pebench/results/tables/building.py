@@ -106,7 +106,11 @@ def _differing(tables: Sequence[Table]) -> tuple[str, ...]:
     """Return the settings in which tables differ, sorted."""
     names = sorted({name for table in tables for name in table.settings})
     found = [table.config.values_of(names) for table in tables]
-    return tuple(name for name in names if any(values[name] != found[0][name] for values in found))
+    differing = []
+    for name in names:
+        if any(values[name] != found[0][name] for values in found):
+            differing.append(name)
+    return tuple(differing)
 
 
 def _table(records: _Records, reference: str) -> Table:
