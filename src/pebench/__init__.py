@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pebench import moved
 
 if TYPE_CHECKING:
-    from pebench.analysis import Analysis, analyze
     from pebench.data import datamodule
     from pebench.encodings.base import EncodingSpec, PositionalEncoding
     from pebench.encodings.registry import register
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from pebench.models import LanguageModel, TextClassifier, ViT
     from pebench.results.frame import Results, load_results
     from pebench.tasks import Task, TaskKind, register_task
+    from pebench.training.analysis import Analysis, analyze
 
 __version__ = "0.2.0"
 
@@ -35,8 +35,8 @@ _WHERE = {
     "LanguageModel": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
-    "Analysis": "pebench.analysis",
-    "analyze": "pebench.analysis",
+    "Analysis": "pebench.training.analysis",
+    "analyze": "pebench.training.analysis",
     "Suite": "pebench.engine.suite",
     "load_suite": "pebench.engine.suite",
     "run": "pebench.engine.run",

@@ -12,9 +12,9 @@ from pebench.formatting import counted
 
 def analyze_command(options: argparse.Namespace) -> int:
     """Analyze the runs of folders that have weights, keep the figures in their records, and print them."""
-    from pebench.analysis import analyze
     from pebench.data import datamodule_of
     from pebench.runs.records import read_record, write_record
+    from pebench.training.analysis import analyze
     from pebench.training.weights import load_weights
 
     if options.data_dir is not None and not options.data_dir.is_dir():

@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 Figures = Mapping[str, Any]
-"""What `pebench.analyze` returns of one model: measure to figures by name, or to None where it does not apply."""
+"""Figures of `pebench.analyze` for one model, by measure; None for a measure that does not apply."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import Tensor
 
-from pebench.analysis import analyze
 from pebench.config import Options, RunConfig, section_values
 from pebench.data import datamodule_of
 from pebench.data.base import TensorDataModule
@@ -27,6 +26,7 @@ from pebench.runs.records import Record, write_record
 from pebench.tasks import Task, find_task
 from pebench.tasks.registry import task_origin
 from pebench.training import environment
+from pebench.training.analysis import analyze
 from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
 from pebench.training.extrapolation import measure_extrapolation
 from pebench.training.position_share import measure_position_share

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.logits import parts_of
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.logits import parts_of
 
 
 def position_mean(capture: Capture) -> dict[str, list[float] | float]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.logits import Logits, layer_logits
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.logits import Logits, layer_logits
 
 Shares = dict[str, list[float | None]]
 

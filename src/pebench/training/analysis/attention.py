@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.logits import layer_logits
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.logits import layer_logits
 
 
 def attention(capture: Capture) -> dict[str, list[list[float]]] | None:

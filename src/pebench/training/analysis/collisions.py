@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
+from pebench.training.analysis.capture import Capture
 
 QUERIES, NEAR_POSITIONS, KINDS = 1024, 128, 2048
 """Sums that are looked at; positions and kinds of content that they are compared with."""

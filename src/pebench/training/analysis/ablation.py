@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.analysis.capture import Capture, Layer
-from pebench.analysis.logits import PRODUCTS, moved_parts, parts_of, product
+from pebench.training.analysis.capture import Capture, Layer
+from pebench.training.analysis.logits import PRODUCTS, moved_parts, parts_of, product
 
 
 class Without:

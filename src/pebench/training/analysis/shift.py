@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
+from pebench.training.analysis.capture import Capture
 
 SHIFTS = (1, 2, 4, 8, 16, 32)
 """Offsets in tokens."""

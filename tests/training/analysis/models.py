@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture, capture_batch
 from pebench.models import LanguageModel
+from pebench.training.analysis.capture import Capture, capture_batch
 
 VOCABULARY, LENGTH, WIDTH = 12, 10, 16
 

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pebench.analysis.ablation import ablation
-from pebench.analysis.attention import attention
-from pebench.analysis.capture import Capture, capture
-from pebench.analysis.collisions import collisions
-from pebench.analysis.constant_channels import constant_channels
-from pebench.analysis.energies import energies
-from pebench.analysis.position_mean import position_mean
-from pebench.analysis.probes import probes
-from pebench.analysis.shift import shift
-from pebench.analysis.subspaces import subspaces
-from pebench.analysis.terms import terms
 from pebench.data.base import TensorDataModule
 from pebench.layers import initialise
 from pebench.models.base import SequenceModule
+from pebench.training.analysis.ablation import ablation
+from pebench.training.analysis.attention import attention
+from pebench.training.analysis.capture import Capture, capture
+from pebench.training.analysis.collisions import collisions
+from pebench.training.analysis.constant_channels import constant_channels
+from pebench.training.analysis.energies import energies
+from pebench.training.analysis.position_mean import position_mean
+from pebench.training.analysis.probes import probes
+from pebench.training.analysis.shift import shift
+from pebench.training.analysis.subspaces import subspaces
+from pebench.training.analysis.terms import terms
 
 TRAINED_ALONE = ("ablation", "constant_channels", "position_mean")
 """Measures of the loss, which say nothing of an untrained model, whose output layer is zero."""

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from pebench.analysis.collisions import collisions, measure_collisions
-from pebench.analysis.energies import energies, participation_ratio, principal_directions, stable_rank
-from pebench.analysis.shift import fit_shift, shift
-from pebench.analysis.subspaces import alignment, subspaces
-from tests.analysis.models import captured, made_of
+from pebench.training.analysis.collisions import collisions, measure_collisions
+from pebench.training.analysis.energies import energies, participation_ratio, principal_directions, stable_rank
+from pebench.training.analysis.shift import fit_shift, shift
+from pebench.training.analysis.subspaces import alignment, subspaces
+from tests.training.analysis.models import captured, made_of
 
 GENERATOR = torch.Generator()
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from lightning import seed_everything
 
-from pebench.analysis.capture import capture
 from pebench.data import datamodule
 from pebench.models import ViT
-from tests.analysis.models import LENGTH, WIDTH, batch, captured, model
+from pebench.training.analysis.capture import capture
+from tests.training.analysis.models import LENGTH, WIDTH, batch, captured, model
 
 
 def test_the_layers_are_those_of_a_forward_pass() -> None:

@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch.nn import functional
 
-from pebench.analysis.ablation import ablation
-from pebench.analysis.attention import attention
-from pebench.analysis.capture import capture_batch
-from pebench.analysis.constant_channels import constant_channels
-from pebench.analysis.logits import PRODUCTS, layer_logits
-from pebench.analysis.position_mean import position_mean
-from pebench.analysis.probes import classify, frequent, probes, regress
-from pebench.analysis.terms import terms
-from tests.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, made_of, model
+from pebench.training.analysis.ablation import ablation
+from pebench.training.analysis.attention import attention
+from pebench.training.analysis.capture import capture_batch
+from pebench.training.analysis.constant_channels import constant_channels
+from pebench.training.analysis.logits import PRODUCTS, layer_logits
+from pebench.training.analysis.position_mean import position_mean
+from pebench.training.analysis.probes import classify, frequent, probes, regress
+from pebench.training.analysis.terms import terms
+from tests.training.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, made_of, model
 
 
 def tokens(examples: int = 60) -> torch.Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import AFFINE, Capture, Layer
+from pebench.training.analysis.capture import AFFINE, Capture, Layer
 
 PRODUCTS = ("content-content", "content-position", "position-content", "position-position")
 """Products of a query's part, named first, and a key's part."""

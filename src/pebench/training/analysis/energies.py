@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
+from pebench.training.analysis.capture import Capture
 
 SHARE = 0.9
 """Part of position's energy that its principal components must hold to count as its subspace."""

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.energies import principal_directions
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.energies import principal_directions
 
 
 def subspaces(capture: Capture) -> dict[str, float] | None:

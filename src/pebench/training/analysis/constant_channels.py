@@ -2,8 +2,8 @@
 
 import torch
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.position_mean import loss_without
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.position_mean import loss_without
 
 SMALL = 0.07
 """Standard deviation over positions, relative to the root mean square of position, below which a channel is constant:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import pebench
-from pebench.analysis import MEASURES
-from pebench.analysis import run as analysis_run
 from pebench.cli import main
 from pebench.data import datamodule
 from pebench.models import LanguageModel, ViT
 from pebench.results.compare import describe
 from pebench.runs.records import read_record, write_record
+from pebench.training.analysis import MEASURES
+from pebench.training.analysis import run as analysis_run
 
 RUN = ["run", "--task", "vit-digits", "--pe", "learned", "--pe", "rope", "--tier", "smoke", "--seeds", "1"]
 QUIET = ["--executor", "sequential"]

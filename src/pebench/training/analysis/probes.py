@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from pebench.analysis.capture import Capture
-from pebench.analysis.shift import r_squared
+from pebench.training.analysis.capture import Capture
+from pebench.training.analysis.shift import r_squared
 
 FREQUENT = 256
 """Tokens that a probe tells apart: rarer ones occur too seldom to fit and to test."""
