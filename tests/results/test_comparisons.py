@@ -109,7 +109,7 @@ def test_differences_that_hang_on_single_seeds_are_told(values: list[float], see
     told = [
         (label, seeds)
         for seeds, label in re.findall(
-            r"Without a single seed, for (\d) of the 5 that one could leave out, (\w+) would not be called better",
+            r"With any one of (\d) of the 5 seeds left out, (\w+) would not be called better",
             text(),
         )
     ]

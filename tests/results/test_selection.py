@@ -244,7 +244,7 @@ def test_runs_with_values_that_are_no_longer_chosen_are_left_out_and_told() -> N
     assert table.superseded == tuple(changed)
     assert len(table.every) == len(changed) + len(today)
     text = markdown([*changed, *today])
-    assert f"Left out: 2 runs of add with {RATE}=0.1, chosen when fewer runs had selected, and no longer." in text
+    assert f"Left out: 2 runs of add with {RATE}=0.1, a choice that further selecting runs have changed." in text
     assert main_grid(text) == main_grid(markdown(today))
     assert f"None: every run finished ({len(changed) + len(today)})." in text
     with pytest.raises(UserError, match="the selecting runs here do not tell which of them was chosen"):
@@ -307,7 +307,7 @@ def test_equal_scores_are_told() -> None:
         return 0.5 if config.encoding == "rope" else loss(config)
 
     records = results(level, select={RATE: [1e-3, 1e-2]})
-    assert "Equal scores, of which that of the lowest value counts: rope." in markdown(records)
+    assert "Equal scores, of which the lowest value was taken: rope." in markdown(records)
     assert "Equal scores" not in markdown(results(select={RATE: [1e-3, 1e-2]}))
 
 
@@ -320,7 +320,7 @@ def test_a_choice_by_less_than_seeds_differ_by_is_told(apart: float) -> None:
         else r
         for r in results(select={RATE: [1e-3, 1e-2]})
     ]
-    told = "so that another seed might have chosen otherwise: rope." in markdown(records)
+    told = "so another seed might have chosen another value: rope." in markdown(records)
     assert told == (apart / 2**0.5 > 0.009)
     assert "chosen otherwise" not in markdown([r for r in records if r.config.seed != 1])
 

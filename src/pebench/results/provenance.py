@@ -156,7 +156,7 @@ def series_warnings(*tables: Table) -> list[str]:
     for name in ("device", "threads", "torch"):
         if len({tuple(found[name]) for found in every}) > 1:
             mixed.append(name)
-    text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not take out."
+    text = f"The two ends differ in {' and '.join(mixed)}, and so in rounding, which pairing by seed does not remove."
     return [text] if mixed else []
 
 
@@ -233,8 +233,8 @@ def _warnings(table: Table) -> Iterator[tuple[str, bool]]:
             yield f"Runs of {row.label} have different numbers of parameters; the largest is shown.", False
     for row in table.rows:
         if row.difference and row.verdict and (seeds := table.fragile.get(row.label)):
-            of = f"for {seeds} of the {row.difference.n} that one could leave out"
-            yield f"Without a single seed, {of}, {row.label} would not be called {row.verdict.text}.", False
+            of = f"{seeds} of the {row.difference.n} seeds"
+            yield f"With any one of {of} left out, {row.label} would not be called {row.verdict.text}.", False
     reference = table.row(table.reference)
     if reference is None:
         yield (
@@ -269,7 +269,7 @@ def _selections(table: Table) -> Iterator[str]:
     kinds = Counter((r.config.label, *assignments(r.config.selected_values)) for r in table.superseded)
     for (label, *values), count in kinds.items():
         text = f"{counted(count, 'run')} of {label} with {', '.join(values)}"
-        yield f"Left out: {text}, chosen when fewer runs had selected, and no longer."
+        yield f"Left out: {text}, a choice that further selecting runs have changed."
 
 
 def _mixed_origins(table: Table) -> Iterator[tuple[str, bool]]:

@@ -1,42 +1,41 @@
 """The fixed sentences of a page. Code stands between backticks, as `pebench.results.prose.prose` reads them."""
 
 LEGEND = (
-    "What each encoding is, and each option that a row sets. D, or `d_model`, is the model's width, K the width of a "
-    "head, N the number of layers, P that of axes (one on text, two on images), x the content and p what tells its "
-    "position."
+    "Each encoding, and each option that a row sets. D, or `d_model`, is the width of the model, K the width of a "
+    "head, N the number of layers, P the number of axes (one on text, two on images), x the content and p the position."
 )
 DIFFERENCES = (
-    "Differences to `{reference}` at equal seeds. `a ± b`: the mean over seeds, and half its 95 % confidence interval. "
-    "Better, worse: a paired t-test, corrected for all comparisons of a task, tells them apart.{equivalent} No word: "
-    "these seeds cannot tell, which does not mean equal. Intervals are not corrected, so that one may leave out zero "
-    "without a word."
+    "Differences to `{reference}` at equal seeds: `a ± b` is the mean over seeds with half its 95 % confidence "
+    "interval. Better, worse: a paired t-test at 5 %, corrected for all comparisons of a task, finds a difference."
+    "{equivalent} No word: not separable with these seeds, which does not mean equal. Intervals are not corrected, so "
+    "that one may exclude zero without a verdict."
 )
-EQUIVALENT = " Equivalent: another such test finds the difference to be smaller than {margins}."
+EQUIVALENT = " Equivalent: a second test finds the difference to be smaller than {margins}."
 CHANGES = (
-    "How far apart two rows are at the first value and at the last, and how that changes, at equal seeds: narrower, "
-    "wider or turned (its sign is another) where a paired t-test of the change says so, Holm-corrected over the "
-    "changes that are declared."
+    "The difference between two rows at the first value and at the last, and how it changes, at equal seeds. Narrower, "
+    "wider or turned (the sign changes): a paired t-test of the change is significant, Holm-corrected over the "
+    "declared changes."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
 PAIRS = (
-    "Every two rows: the encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse are by "
-    "paired t-tests at 5 %, corrected over all pairs of rows, run or not: over more than the verdicts above, so that "
-    "one of those may be missing here. What was not declared to be compared, this suggests; another study would have "
-    "to show it. Their p-values are in the JSON."
+    "The encoding at the left minus the one above, at equal seeds, in {unit}. Better and worse: paired t-tests at 5 %, "
+    "corrected over all pairs of rows, run or not. That is stricter than the correction above, so that a verdict above "
+    "may be missing here. Comparisons that were not declared are suggestions, which a new study would have to confirm. "
+    "The p-values are in the JSON."
 )
 EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
 OTHER_SIZES = " at other lengths or resolutions than the trained one"
 CONTROLS = {
     "sliding": "windows of the trained length that overlap by half, which have more context too",
-    "shuffled": "the tokens of each text, or the patches of each image, in random order: what a bag of them tells",
+    "shuffled": "the tokens of each text, or the patches of each image, in random order, which leaves a bag of them",
 }
 """Controls of length or resolution extrapolation, each with what the test split is made to be."""
 
 SHARES = (
-    "How much of the residual stream is position: of its variance over the tokens of validation examples, the share "
-    "(%) that lies between positions, less what would by chance, so that it may fall below zero. Images have their "
-    "middle in common, texts their beginning and length, and a causal model can tell positions by itself, so compare "
-    "with `none`."
+    "The position variance share: the part (%) of the variance of the residual stream, over the tokens of validation "
+    "examples, that lies between positions, less what chance would give, so that it may fall below zero. Images share "
+    "their middle, texts their beginning and length, and a causal model can infer positions by itself, so compare with "
+    "`none`."
 )
 _BOTH = " Means over seeds, ± half the 95 % interval; in brackets those of the same models untrained."
 INSIDE = {
@@ -70,19 +69,19 @@ INSIDE = {
 """Title and meaning of each table of an analysis, by its group."""
 
 OLDER = "the records are older than this measurement."
-TIED = "Equal scores, of which that of the lowest value counts"
-CLOSE = "Ahead by less than one standard deviation over tested seeds, so that another seed might have chosen otherwise"
+TIED = "Equal scores, of which the lowest value was taken"
+CLOSE = "Ahead by less than one standard deviation over seeds, so another seed might have chosen another value"
 BEST = {"min": "lowest", "max": "highest"}
 """Words for the direction in which a metric is best."""
 
 GATES_TITLE = "Expected results, checked"
 GATES = (
-    "What must hold if the code is right, and what published results lead one to expect, checked over these records. "
-    "What does not hold is looked into before anything is claimed: it is a bug, or a finding."
+    "Conditions that hold if the code is right, and results that published work leads one to expect, checked on these "
+    "records. A failure is a bug or a finding, and is examined before anything is claimed."
 )
 TIMINGS = "Throughput and memory do not compare here: runs had different machines, or shared them. See the provenance."
 VALUES = "The same results as means over seeds, each with half its 95 % interval."
-OUTCOMES = {True: "Holds", False: "Does not hold", None: "Cannot be told"}
+OUTCOMES = {True: "Holds", False: "Does not hold", None: "Undecided"}
 """Words for the outcome of a gate."""
 
 SINCE = "Since it was declared:"
@@ -99,28 +98,29 @@ TOO_NARROW = (
 # Items of lists, one behind each dash, with line breaks where Markdown has them.
 NOTES = """\
 - `a ± b`: mean over seeds, and half the width of its 95 % Student-t interval. One seed has no interval.
-- Δ to `{reference}`: mean of the differences at equal seeds, with the same kind of interval. For an accuracy
-  it is in points, the hundredths of 1.
-- Verdict: paired t-test at 5 %, two-sided; p: Holm-adjusted over the comparisons of the table, those included that its
-  suite declares and that have not run. Intervals are not adjusted, so that one may leave out zero where the verdict is
-  "not separable". That does not mean equal; it means that these seeds cannot tell. "Equivalent within" a margin is said
-  where two one-sided paired t-tests, Holm-adjusted likewise, place the difference within the margin that the suite
-  declares; never with fewer than {pairs} pairs. A difference can be both: real, and too small to matter.
+- Δ to `{reference}`: mean of the differences at equal seeds, with the same kind of interval. For an accuracy it is in
+  percentage points.
+- Verdict: a paired, two-sided t-test at 5 %. p is Holm-adjusted over the comparisons of the table, those included that
+  its suite declares and that have not run. Intervals are not adjusted, so that one may exclude zero where the verdict
+  is "not separable". That does not mean equal; it means that these seeds cannot decide. "Equivalent within" a margin:
+  two one-sided paired t-tests, Holm-adjusted likewise, place the difference within the margin that the suite declares;
+  never with fewer than {pairs} pairs. A difference can be both significant and too small to matter.
 - n: runs that finished. Failed and missing runs are named; nothing stands in for their values.
-- The weights tested are those that validation chose. A run reads the test split once, when its training is over, and
-  selects nothing on it. What people changed when tested runs were known stands with what was declared.
-- FLOPs: to train on one sample alone once, of texts on one of the median length, forward and backward; what a batch
+- The tested weights are those that validation chose. A run reads the test split once, when its training is over, and
+  selects nothing on it. Changes that people made after tested runs were known are listed with the declaration.
+- FLOPs: for one training step on a single sample (a text of median length), forward and backward; work that a batch
   shares, such as a projected table, counts in full. Throughput: mean over runs. Memory: the largest of the runs. Both
-  vary with what else a machine and a process did: they compare encodings only where runs had it to themselves.
+  depend on what else the machine did, and compare encodings only where runs had it to themselves.
 """
 NOTES_ACROSS = """\
 - Across tasks, a run's score is 0 for the worst finished run of its task and 1 for the best, among the encodings
   compared. Interquartile mean: of the scores of all tasks and seeds without the lowest and the highest quarter. Average
   rank: of the mean scores, over tasks. P(better): the chance that a run scores above one of `{reference}`,
   averaged over tasks. Intervals: the middle 95 % of resamples of the seeds of each task; they hold for these tasks.
-  Between its worst and its best a task counts like any other, though nothing may be told apart on it; and one with more
-  seeds counts for more in the interquartile mean.
-- † A failed run counts as score 0, like the worst one. The last column leaves them out, and so flatters what fails.
+  A task counts as much as any other even where nothing is separable on it; one with more seeds counts for more in the
+  interquartile mean.
+- † A failed run counts as score 0, like the worst one. The last column leaves failed runs out, and so favours encodings
+  that fail.
 """
 
 FRONT_PAGE = (
