@@ -1,6 +1,7 @@
 """Suites: what is refused before anything trains, and all mistakes at once."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,15 @@ import pytest
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
+from pebench.runs.suite import Suite
 from tests.runs.plans import RATE, asked, plan_of
+
+WIDTHS: dict[str, Any] = {
+    "vary": {"model.d_model": [16, 32]},
+    "along": {
+        "model.d_model": {16: {"model.num_heads": 4, RATE: 1e-2}, 32: {"model.num_heads": 8, RATE: 5e-3}},
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
@@ -148,8 +157,23 @@ def test_a_setting_that_breaks_the_regime_cannot_be_selected() -> None:
         ({"vary": {"encoding.ratio": [1]}}, "row of its own"),
         ({"vary": {RATE: [1e-3]}, "select": {RATE: [1e-3]}}, "set or selected too"),
         ({"vary": {"model.d_ff": [8]}, "regime": "parameters"}, "it matches parameters"),
+        ({"along": {"model.d_model": {16: {RATE: 1e-3}}}}, "model.d_model, which does not vary"),
+        ({**WIDTHS, "settings": {RATE: 1e-3}}, f"{RATE} cannot go along with model.d_model and"),
+        ({**WIDTHS, "vary": {"model.d_model": [16, 48]}}, "model.d_model of 16, 32, got 48"),
+        ({**WIDTHS, "along": {"model.d_model": {16: {"model.heads": 1}, 32: {}}}}, "unknown setting 'model.heads'"),
     ],
 )
 def test_what_cannot_vary_is_said(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=re.escape(words)):
         plan_of(**options)
+
+
+def test_settings_go_along_with_the_one_that_varies() -> None:
+    found = [
+        (kind.model.d_model, kind.model.num_heads, kind.train.learning_rate)
+        for kind in plan_of(encodings=["add"], **WIDTHS).kinds
+    ]
+    assert found == [(16, 4, 1e-2), (32, 8, 5e-3)]
+    suite = Suite("s", "?", ["vit-digits"], ["add"], **WIDTHS)
+    text = replace(suite, vary={"model.d_model": ["32"]})  # as --vary gives it
+    assert [(kind.model.d_model, kind.model.num_heads) for kind in text.kinds()] == [(32, 8)]

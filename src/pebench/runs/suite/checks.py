@@ -1,6 +1,7 @@
 """The checks of a suite: each rule is a function that yields its mistakes, so that all are reported at once."""
 
 import contextlib
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -60,6 +61,21 @@ def check_variation(
             yield f"model.d_ff cannot vary: it matches {regime}."
         if not is_list(values) or not values:
             yield f"the values that {name} varies over must be a list, got {values!r}."
+
+
+def check_along(
+    along: Mapping[str, Mapping[Any, Mapping[str, Any]]],
+    vary: Iterable[str],
+    settings: Iterable[str],
+    select: Iterable[str],
+) -> Iterator[str]:
+    """Yield settings that go along with nothing that varies, or are chosen elsewhere too."""
+    taken = {*vary, *settings, *select}
+    for name, by_value in along.items():
+        if name not in vary:
+            yield f"settings go along with {name}, which does not vary."
+        for other in sorted({*itertools.chain.from_iterable(by_value.values())} & taken):
+            yield f"{other} cannot go along with {name} and vary, be set or be selected too."
 
 
 def check_regime(regime: str) -> Iterator[str]:

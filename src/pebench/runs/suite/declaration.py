@@ -40,6 +40,8 @@ class Suite:
         regime: Quantity that is equal between rows: ``width``, ``parameters`` or ``FLOPs`` (see `pebench.runs.costs`).
         vary: Settings of which each value makes tables of its own, dotted names to values:
             ``{"model.num_layers": [1, 2, 4]}``. All combinations run.
+        along: Settings that change with one that varies, by its name and values:
+            ``{"model.d_model": {64: {"model.num_heads": 2}, 128: {"model.num_heads": 4}}}``.
         select: Settings to be chosen by validation, per task and encoding, before anything is tested: dotted
             names to the values to try, or to those of each task by its name. All combinations run, at equal budget,
             with seeds of their own.
@@ -73,6 +75,7 @@ class Suite:
     settings: Mapping[str, Any] = field(default_factory=dict)
     regime: str = "width"
     vary: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    along: Mapping[str, Mapping[Any, Mapping[str, Any]]] = field(default_factory=dict)
     select: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     selection_seeds: int | Mapping[str, int] = 1
     where_served: bool = False
@@ -182,6 +185,7 @@ class Suite:
         yield from checks.check_date(self.declared)
         yield from checks.check_settings(self.settings, self.tasks, self.encodings)
         yield from checks.check_variation(self.vary, self.settings, self.select, self.regime)
+        yield from checks.check_along(self.along, self.vary, self.settings, self.select)
         yield from checks.check_regime(self.regime)
         yield from checks.check_tasks("select with more seeds", self.selection_seeds, self.tasks)
         yield from checks.check_tested_seeds(self.tested_seeds, self.seeds)
@@ -199,8 +203,23 @@ class Suite:
                     raise UserError(f"write task {task!r} as {usual!r} in a suite: records and tables name it so.")
                 if self.where_served and not serves(task, encoding):
                     continue
-                kinds.append(replace(override(self._configure(task, encoding), values), regime=self.regime))
+                # At once, as some are only valid together: heads must divide the width.
+                chosen = values | self._with(values)
+                kinds.append(replace(override(self._configure(task, encoding), chosen), regime=self.regime))
         return kinds
+
+    def _with(self, varied: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that go along with the values of what varies."""
+        found: dict[str, Any] = {}
+        for name, by_value in self.along.items():
+            if name not in varied:  # a mistake, which `check_along` reports
+                continue
+            value = python_value(varied[name])  # text, from a command line
+            if value not in by_value:
+                known = ", ".join(map(str, by_value))
+                raise UserError(f"suite {self.name} says what goes along with {name} of {known}, got {value}.")
+            found |= by_value[value]
+        return found
 
     def _configure(self, task: str, encoding: Encoding) -> RunConfig:
         """Return the run of a task with an encoding; of common options each encoding takes those that it has."""
