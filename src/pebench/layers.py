@@ -94,6 +94,45 @@ class TokenEmbedding(nn.Module):
         return nn.functional.embedding(tokens, self.table) * self.pace
 
 
+class SegmentedEmbedding(TokenEmbedding):
+    """Token ids to vectors, with a learned vector for each of the two texts of a pair.
+
+    The first text ends with the first separator, which is of it; all tokens behind are of the second. Segments' vectors
+    start, move and decay as those of tokens do.
+
+    Args:
+        vocab_size: Number of tokens.
+        width: Channels of the output.
+        segments: ``sum`` adds the segment's vector to the token's, as Devlin et al. 2019, section 3, do. ``concat``
+            gives it the last eighth of the channels, and the token's vector the others.
+        separator: Token that ends the first text.
+        pace: How many times as fast as other weights the output moves under Adam; ``None`` takes the square root of
+            each table's width.
+
+    Shape:
+        (B, L) integers to (B, L, width).
+
+    Raises:
+        ValueError: If there is no channel for segments or tokens.
+    """
+
+    def __init__(self, vocab_size: int, width: int, segments: str, separator: int, pace: float | None = None) -> None:
+        apart = segments == "concat"
+        own = max(1, width // 8) if apart else width
+        if apart and own == width:
+            raise ValueError("model.segments=concat needs two channels of content or more, got 1")
+        super().__init__(vocab_size, width - own if apart else width, pace)
+        self.apart, self.separator = apart, separator
+        self.segment = TokenEmbedding(2, own, pace)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Look up the tokens and their segments."""
+        ends = (tokens == self.separator).long()
+        before = ends.cumsum(dim=1) - ends  # (B, L): separators in front of each token
+        content, segment = super().forward(tokens), self.segment(before.clamp(max=1))
+        return torch.cat((content, segment), dim=-1) if self.apart else content + segment
+
+
 def tied_logits(x: Tensor, table: Tensor) -> Tensor:
     """Return the logits of an output layer that is the token table: (B, L, D) to (B, L, vocab_size).
 

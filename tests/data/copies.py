@@ -70,6 +70,23 @@ def write_wikitext2(data: Path, train: int = 36) -> None:
         write_table(data / "wikitext-2-v1", split, text=lines[:train])
 
 
+def article(name: str, lines: int, end: str = "") -> list[str]:
+    """An article of WikiText with a section, a table's cell, and lines whose numbers tell which they are."""
+    text = [f" {name} @-@ {i} is a <unk> of ten words or more {end}. \n" for i in range(lines)]
+    return ["", f" = {name} = \n", "", *text[:2], "", f" = = {name} 's section = = \n", "", " a cell \n", *text[2:]]
+
+
+def write_pairs(data: Path, train: int = 60) -> None:
+    # Words that training lacks are unknown: the last one tells the splits apart.
+    for split, articles, end in (
+        ("train", train // 6, "early late "),
+        ("validation", 3, "early "),
+        ("test", 3, "late "),
+    ):
+        lines = [line for i in range(articles) for line in article(f"{split}{i}", 4, end)]
+        write_table(data / "wikitext-2-v1", split, text=lines)
+
+
 def write_shakespeare(data: Path, train: int = 90) -> None:
     (data / "tiny_shakespeare").mkdir(parents=True, exist_ok=True)
     (data / "tiny_shakespeare" / "input.txt").write_text("abé" * (train // 3) + "aaXbb" + "YaaéZ", encoding="utf-8")
@@ -90,6 +107,7 @@ def write_cifar10(data: Path, train: int = 100) -> None:
 WRITERS = {
     "vit-cifar10": write_cifar10, "text-sst2": write_sst2, "text-imdb": write_imdb, "text-agnews": write_ag_news,
     "text-20newsgroups": write_newsgroups, "lm-shakespeare": write_shakespeare, "lm-wikitext2": write_wikitext2,
+    "text-pairs": write_pairs,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pebench.config import Options
+from pebench.config import Options, section_values
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.errors import UserError
 from pebench.models import LanguageModel
@@ -58,7 +58,7 @@ def test_a_tied_model_has_the_weights_of_another_but_for_the_output() -> None:
 def test_a_plan_counts_what_a_tied_model_has(encoding: str) -> None:
     config = configure("lm-grammar", encoding, tier="smoke", settings={"model.tied": True})
     usual, data = replace(config, model=replace(config.model, tied=False)), config.data
-    model = LanguageModel(encoding, vocab_size=data.vocab_size, max_len=data.max_len, **vars(config.model))
+    model = LanguageModel(encoding, vocab_size=data.vocab_size, max_len=data.max_len, **section_values(config, "model"))
     text = torch.zeros(1, data.max_len, dtype=torch.long)
     with model.trunk.using_kernel("matmul"):
         flops = count_flops(lambda: model.loss((text, text)))

@@ -18,6 +18,7 @@ from pebench.config.protocol import (
     PROTOCOL_VERSION,
     REFERENCE_ENCODING,
     REGIMES,
+    SEGMENTS,
     SELECTION_SEED,
     STAGES,
     TIERS,
@@ -37,7 +38,7 @@ from pebench.config.run import (
 
 __all__ = [
     "CORE_ENCODINGS", "LATER", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES",
-    "SECTIONS", "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig", "TrainConfig",
-    "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override", "parse_settings",
+    "SECTIONS", "SEGMENTS", "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig",
+    "TrainConfig", "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override", "parse_settings",
     "python_value", "section_values", "setting_names", "sort_key", "typed",
 ]  # fmt: skip

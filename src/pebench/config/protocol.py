@@ -23,6 +23,9 @@ SELECTION_SEED = 1_000_000
 MONITORS = ("loss", "metric")
 """Validation quantity that chooses weights and settings: the lowest loss, or the best headline metric."""
 
+SEGMENTS = ("sum", "concat")
+"""Ways in which a model may be given the segment of each token, by `pebench.layers.SegmentedEmbedding`."""
+
 STAGES = ("test", "select")
 """Purpose of a run: to be tested, or to choose a setting by its validation metrics. The latter is never tested."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pebench.config.protocol import MONITORS, PRECISIONS, PROTOCOL_VERSION, REGIMES, STAGES
+from pebench.config.protocol import MONITORS, PRECISIONS, PROTOCOL_VERSION, REGIMES, SEGMENTS, STAGES
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import format_encoding
 
@@ -25,8 +25,8 @@ class ModelConfig:
         dropout: Probability of dropping a channel, after the input and in each residual branch. The dropout after the
             input also reaches an encoding that is added to the input, but not one that acts inside attention.
         tied: A language model predicts with its token table: `pebench.models.LanguageModel` has the rule.
-        token_pace: How many times as fast as other weights the token table of text moves under Adam; ``None`` takes
-            the square root of its width.
+        token_pace: Pace of the token table of text under Adam, relative to other weights'; ``None`` takes sqrt(width).
+        segments: How a model is given which text of a pair a token is of, one of `SEGMENTS`; ``None`` not at all.
     """
 
     d_model: int = 128
@@ -36,6 +36,7 @@ class ModelConfig:
     dropout: float = 0.0
     tied: bool = False
     token_pace: float | None = None
+    segments: str | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 """Sections of a configuration, in the order in which their settings are listed."""
 
 
-LATER: dict[str, Any] = {"model.tied": False, "model.token_pace": None}
+LATER: dict[str, Any] = {"model.tied": False, "model.token_pace": None, "model.segments": None}
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 
 
@@ -278,6 +279,7 @@ def _check_ranges(config: RunConfig) -> None:
 
 def _check_names(config: RunConfig) -> None:
     for name, chosen, known in (
+        ("model.segments", config.model.segments or "null", ("null", *SEGMENTS)),
         ("train.precision", config.train.precision, PRECISIONS),
         ("train.monitor", config.train.monitor, MONITORS),
         ("regime", config.regime, REGIMES),

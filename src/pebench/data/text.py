@@ -110,12 +110,13 @@ class HubTexts(LabelledTexts):
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
 
 
-def train_words(texts: Sequence[str], vocab_size: int) -> Any:
+def train_words(texts: Sequence[str], vocab_size: int, special: Sequence[str] = SPECIAL) -> Any:
     """Return a tokenizer into lower-case words and punctuation, for the most frequent words of `texts`.
 
     Args:
         texts: Texts whose words are counted; the training split alone.
         vocab_size: Largest vocabulary, special tokens included.
+        special: Tokens that come first.
 
     Returns:
         A `tokenizers.Tokenizer`.
@@ -125,7 +126,7 @@ def train_words(texts: Sequence[str], vocab_size: int) -> Any:
     tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL[1]))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(SPECIAL), show_progress=False)
+    trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(special), show_progress=False)
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, query_width
-from pebench.layers import Linear, PatchEmbedding, TokenEmbedding, tied_logits
+from pebench.layers import Linear, PatchEmbedding, SegmentedEmbedding, TokenEmbedding, tied_logits
 from pebench.models.attention import Masks
 from pebench.models.counting import count_flops
 from pebench.models.transformer import Transformer
@@ -26,6 +26,8 @@ class Ends:
         outputs: Classes, or tokens to predict.
         pooled: True if the output layer sees the mean of all tokens, False if it sees each token.
         tied: True if the output layer is the token table.
+        segments: How segments enter, as in `pebench.config.ModelConfig`; their look-up counts nothing, whichever token
+            separates them.
     """
 
     vocab_size: int
@@ -34,6 +36,7 @@ class Ends:
     outputs: int
     pooled: bool
     tied: bool = False
+    segments: str | None = None
 
 
 class Outline(nn.Module):
@@ -51,6 +54,8 @@ class Outline(nn.Module):
         self.input: nn.Module
         if ends.channels:
             self.input = PatchEmbedding(ends.patch_size, ends.channels, width)
+        elif ends.segments:
+            self.input = SegmentedEmbedding(ends.vocab_size, width, ends.segments, separator=0)
         else:
             self.input = TokenEmbedding(ends.vocab_size, width)
         self.head = None if ends.tied else Linear(self.trunk.d_model, ends.outputs)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingLike
-from pebench.layers import Linear, TokenEmbedding
+from pebench.layers import Linear, SegmentedEmbedding, TokenEmbedding
 from pebench.models.base import Classifier, TrunkOptions, masked_mean
 
 
@@ -26,11 +26,13 @@ class TextClassifier(Classifier):
         num_classes: Classes.
         token_pace: How many times as fast as other weights the token table moves under Adam; ``None`` takes the square
             root of its width.
+        segments: How the model is given which text of a pair a token is of; see `pebench.layers.SegmentedEmbedding`.
+        separator: Token that ends the first text of a pair; ``None`` where an example is one text.
         options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
         UserError: For an unknown name of an encoding.
-        ValueError: If the sizes make no model, or the encoding cannot serve it.
+        ValueError: If the sizes make no model, the encoding cannot serve it, or there are segments and no separator.
     """
 
     def __init__(
@@ -42,10 +44,18 @@ class TextClassifier(Classifier):
         max_len: int,
         num_classes: int = 2,
         token_pace: float | None = None,
+        segments: str | None = None,
+        separator: int | None = None,
         **options: Unpack[TrunkOptions],
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=False, **options)
-        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace)
+        width = self.trunk.encoding.content_width
+        if segments is None:
+            self.input = TokenEmbedding(vocab_size, width, token_pace)
+        elif separator is None:
+            raise ValueError("segments are of pairs of texts: expected the token that separates them, got None")
+        else:
+            self.input = SegmentedEmbedding(vocab_size, width, segments, separator, token_pace)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(num_classes).
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
         self.finish_classes(num_classes)

@@ -88,11 +88,17 @@ def cost(config: RunConfig) -> Cost:
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
     if model.token_pace is not None and task.image:
         raise UserError(f"model.token_pace serves tasks on text, which have a token table, got {config.task}.")
+    if model.segments is not None and task.separator is None:
+        raise UserError(f"model.segments serves tasks on pairs of texts, such as text-pairs, got {config.task}.")
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
     outputs = task.num_classes or vocab_size
-    ends = Ends(vocab_size, channels, config.data.patch_size or 1, outputs, not task.kind.per_token, model.tied)
-    with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
-        outline = Outline(ends, encoding, model.d_ff)
+    pooled, patch_size = not task.kind.per_token, config.data.patch_size or 1
+    ends = Ends(vocab_size, channels, patch_size, outputs, pooled, model.tied, model.segments)
+    try:
+        with torch.device("meta"):  # parameters without numbers: nothing is drawn, and no memory taken
+            outline = Outline(ends, encoding, model.d_ff)
+    except ValueError as error:
+        raise UserError(f"{config.task} with {config.encoding}: {error}") from error
     options = tuple(sorted(config.encoding_args.items()))  # hashable, for the cache of the counts
     maker: Any = type(encoding)  # mypy takes nn.Module's classes to have no hash
     return Cost(

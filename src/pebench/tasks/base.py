@@ -47,6 +47,8 @@ class Task:
         data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.
         num_classes: Number of labels (1 for a regression); ``None`` where a model predicts tokens of its vocabulary.
         image: Channels, and side in pixels; ``None`` for text.
+        separator: Token of the prepared data that ends the first text of a pair; the data's `describe` gives it to the
+            model, too. ``None`` where an example is no pair.
         splits_before: The rule in earlier versions of the protocol where it was another one, by version.
         budgets_before: Budgets in earlier versions of the protocol where they were others, by version and tier.
     """
@@ -65,6 +67,7 @@ class Task:
     data_args: Mapping[str, Any] = field(default_factory=dict)
     num_classes: int | None = None
     image: tuple[int, int] | None = None
+    separator: int | None = None
     splits_before: Mapping[str, str] = field(default_factory=dict)
     budgets_before: Mapping[str, Mapping[str, Budget]] = field(default_factory=dict, repr=False)
 

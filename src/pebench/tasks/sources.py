@@ -7,7 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ WIKITEXT2 = Source(
     "wikitext2", "wikitext-2-v1/*.parquet", HUB, "Salesforce/wikitext", "wikitext-2-v1",
     "b08601e04326c79dfdd32d625aee71d232d685c3",
 )  # fmt: skip
+WIKITEXT2_PAIRS = replace(WIKITEXT2, title="wikitext2-pairs")  # the same files: titles tell prepared data apart
 CIFAR10 = Source(
     "cifar10", "cifar-10-batches-py/", "https://www.cs.toronto.edu/~kriz/cifar.html",
     pin="read and downloaded by torchvision, which checks MD5 c58f30108f718f92721af3b95e74349a",

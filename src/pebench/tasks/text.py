@@ -69,6 +69,29 @@ TASKS = (
         budgets_before={"0.1": _short_texts(64, SHORT_BEFORE)},
     ),
     _text(
+        "text-pairs",
+        summary="WikiText-2, does the second paragraph follow the first? (BERT's own task)",
+        data="pebench.data.pairs:WikiText2Pairs",
+        num_classes=2,
+        chance=0.5,
+        source=sources.WIKITEXT2_PAIRS,
+        separator=2,  # behind those for padding and unknown words
+        splits="the published train, validation and test splits, which have articles of their own",
+        cite=("merity2017pointer", "devlin2019bert"),
+        budgets=with_smoke(
+            core=Budget(
+                ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
+                DataConfig(max_len=128, vocab_size=16_384),
+                TrainConfig(max_steps=1000, batch_size=32, learning_rate=2e-3, evaluations=4, monitor="metric"),
+            ),
+            full=Budget(
+                ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
+                DataConfig(max_len=256, vocab_size=16_384),
+                TrainConfig(max_steps=10_000, batch_size=64, learning_rate=5e-4, evaluations=20, monitor="metric"),
+            ),
+        ),
+    ),
+    _text(
         "text-imdb",
         summary="IMDB, sentiment of film reviews, long documents",
         data="pebench.data.text:IMDB",

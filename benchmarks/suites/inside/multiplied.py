@@ -4,7 +4,7 @@ from pebench import Suite
 from pebench.benchmarks.grids import MARGIN
 
 SUITE = Suite(
-    name="multiply",
+    name="multiplied",
     question="Why is position added and not multiplied: does a product reach the sum on real data?",
     tasks=["lm-wikitext2", "vit-cifar10", "text-sst2"],
     encodings=["add", "multiply", "position-matrix", "none"],
@@ -19,7 +19,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "60 runs, 1 to 2 hours on 2 cores, two at a time (estimated by `core`); 30 of them are those of `inside`: "
-        "`pebench merge runs/inside --out runs/multiply --suite multiply`"
+        "`pebench merge runs/inside --out runs/multiplied --suite multiplied`"
     ),
     expect=(
         "multiply is behind add on WikiText-2 and CIFAR-10, and ahead of none there: the sinusoid's fast channels "
