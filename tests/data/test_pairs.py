@@ -43,17 +43,20 @@ def test_too_few_lines_of_other_articles_are_refused(counts: list[int]) -> None:
 
 
 def test_a_pair_is_the_end_of_one_line_and_the_beginning_of_another(tmp_path: Path) -> None:
-    data = load("text-pairs", tmp_path, max_len=8)
+    data = load("text-pairs", tmp_path, max_len=13)
     whole = load("text-pairs", tmp_path, max_len=64)
     assert data.describe()["separator"] == TASKS["text-pairs"].separator == SEPARATOR
+    found = Counter[int]()
     for name in SPLITS:
         labels = data.prepared.tensors[f"{name}_labels"].tolist()
         assert sum(labels) * 2 == len(labels)
         assert whole.prepared.tensors[f"{name}_labels"].tolist() == labels
         for cut, full in zip(sequences(data, name), sequences(whole, name), strict=True):
-            where = full.index(SEPARATOR)
-            assert cut == (*full[:where][-3:], SEPARATOR, *full[where + 1 :][:4])
+            where, first = full.index(SEPARATOR), cut.index(SEPARATOR)
+            assert cut == (*full[:where][-first:], SEPARATOR, *full[where + 1 :][: 12 - first])
             assert full.count(SEPARATOR) == 1
+            found[first] += 1
+    assert set(found) == {3, 4, 5, 6, 7, 8, 9}  # of 12 tokens, a quarter to three quarters
 
 
 def test_words_are_those_of_training_and_numbers_tell_the_lines(tmp_path: Path) -> None:

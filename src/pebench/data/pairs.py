@@ -29,8 +29,9 @@ class WikiText2Pairs(LabelledTexts):
 
     Every line that has a successor in its article is the first of two pairs: with that successor, and with the
     successor of a random line of another article of the same split. So labels are balanced, and neither text alone says
-    anything of them. Of the first text the end is kept, of the second the beginning, each up to half of `max_len`; the
-    separator stands between them.
+    anything of them. Of the first text the end is kept, of the second the beginning, and the separator stands between
+    them. The first has at most a random part of `max_len`, from a quarter to three quarters, and the second the rest:
+    otherwise a token's position would nearly always say which of the two it is of.
     """
 
     title, source = "wikitext2-pairs", sources.WIKITEXT2_PAIRS
@@ -53,7 +54,7 @@ class WikiText2Pairs(LabelledTexts):
             lines, articles = lines_of_articles(list(data[key]["text"]))
             tokenizer = tokenizer or train_words(lines, self.vocab_size, special)
             first, second, labels = paired(articles, seed)
-            texts = self._joined(encoded(tokenizer, lines), first, second)
+            texts = self._joined(encoded(tokenizer, lines), first, second, seed)
             tensors |= {
                 f"{name}_tokens": torch.from_numpy(np.concatenate(texts)),
                 f"{name}_lengths": torch.tensor([len(text) for text in texts], dtype=torch.int32),
@@ -61,12 +62,15 @@ class WikiText2Pairs(LabelledTexts):
             }
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size() if tokenizer else 0})
 
-    def _joined(self, lines: Sequence[Any], first: Tensor, second: Tensor) -> list[Any]:
-        """Return the tokens of each pair, cut to the length."""
+    def _joined(self, lines: Sequence[Any], first: Tensor, second: Tensor, seed: int) -> list[Any]:
+        """Return the tokens of each pair, cut to the length; the seed decides how much of it is the first text's."""
         room = self.max_len - 1
+        least = max(1, room // 4)
+        noise = torch.Generator().manual_seed(seed)
+        cuts = torch.randint(least, room - least + 1, first.shape, generator=noise)
         between = np.asarray([len(SPECIAL)], dtype=np.int32)
-        pairs = zip(first.tolist(), second.tolist(), strict=True)
-        return [np.concatenate((lines[a][-(room // 2) :], between, lines[b][: room - room // 2])) for a, b in pairs]
+        pairs = zip(first.tolist(), second.tolist(), cuts.tolist(), strict=True)
+        return [np.concatenate((lines[a][-cut:], between, lines[b][: room - cut])) for a, b, cut in pairs]
 
 
 def lines_of_articles(lines: Sequence[str]) -> tuple[list[str], Tensor]:

@@ -82,7 +82,7 @@ TASKS = (
             core=Budget(
                 ModelConfig(d_model=64, num_layers=2, num_heads=2, dropout=0.1),
                 DataConfig(max_len=128, vocab_size=16_384),
-                TrainConfig(max_steps=1000, batch_size=32, learning_rate=2e-3, evaluations=4, monitor="metric"),
+                TrainConfig(max_steps=4000, batch_size=32, learning_rate=2e-3, evaluations=5, monitor="metric"),
             ),
             full=Budget(
                 ModelConfig(d_model=128, num_layers=4, num_heads=4, dropout=0.1),
