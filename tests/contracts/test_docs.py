@@ -74,13 +74,13 @@ def sampled_pages(share: float) -> list:
     return sampled([pytest.param(name, id=name) for name in PAGES], share, lambda name: name == "core")
 
 
-@pytest.mark.parametrize("name", sampled_pages(0.4))
+@pytest.mark.parametrize("name", sampled_pages(0.3))
 def test_a_published_page_is_made_of_its_records_and_its_suite(name: str) -> None:
     text = published_text(page_of(name), RESULTS / name)
     assert (RESULTS / name / PAGE).read_text(encoding="utf-8") == text, f"make results SUITE={name}"
 
 
-@pytest.mark.parametrize("name", sampled_pages(0.2))
+@pytest.mark.parametrize("name", sampled_pages(0.12))
 def test_a_published_page_is_drawn_of_its_records_and_its_suite(name: str) -> None:
     """To the byte, by the matplotlib of constraints.txt; drawing those of a large suite takes seconds."""
     drawn = {f"{picture.name}.svg": picture.svg for picture in figures.pictures(page_of(name))}
@@ -343,6 +343,7 @@ def test_every_command_of_the_readme_parses(line: str, tmp_path: Path, monkeypat
             assert requested_plan(options)
 
 
+@pytest.mark.slow
 def test_the_python_of_the_readme_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
