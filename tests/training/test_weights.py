@@ -76,14 +76,17 @@ LITTLE = {"max_steps": 6, "evaluations": 3}
 def test_an_interrupted_run_keeps_those_of_an_undisturbed_one(tmp_path: Path) -> None:
     config = smoke(encoding="learned", **LITTLE)
     train(config, keeping(tmp_path / "whole"))
-    whole = (tmp_path / "whole" / config.directory / WEIGHTS).read_bytes()
+    whole = load_file(tmp_path / "whole" / config.directory / WEIGHTS)
     asked = iter(range(3))
     with pytest.raises(InterruptedRunError):
         train(config, keeping(tmp_path), stop=lambda: next(asked, None) is None)
     file = tmp_path / config.directory / WEIGHTS
     file.write_bytes(b"of an attempt that was killed between weights and record")
     train(config, keeping(tmp_path))
-    assert file.read_bytes() == whole
+    # Tensors, not bytes: the format writes its metadata in an order that changes from one time to the next.
+    found = load_file(file)
+    assert found.keys() == whole.keys()
+    assert all(torch.equal(value, whole[name]) for name, value in found.items())
 
 
 def test_weights_without_their_record_are_removed_with_the_attempt(tmp_path: Path) -> None:
