@@ -64,6 +64,7 @@ def _largest(figures: Figures) -> float | None:
 
 
 PRODUCTS = ("content-content", "content-position", "position-content", "position-position")
+"""Products of a query's part, named first, and a key's part, in attention logits."""
 
 FIGURES = (
     Figure("input", "shared channels (%)", "energies", _value("overlap"), 100, 1),

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.ablation import ablation
 from pebench.training.analysis.attention import attention
 from pebench.training.analysis.capture import capture_batch
 from pebench.training.analysis.constant_channels import constant_channels
-from pebench.training.analysis.logits import PRODUCTS, layer_logits
+from pebench.training.analysis.logits import layer_logits
 from pebench.training.analysis.position_mean import position_mean
 from pebench.training.analysis.probes import classify, frequent, probes, regress
 from pebench.training.analysis.terms import terms

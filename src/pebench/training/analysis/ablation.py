@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.capture import Capture, Layer
-from pebench.training.analysis.logits import PRODUCTS, moved_parts, parts_of, product
+from pebench.training.analysis.logits import moved_parts, product
 
 
 class Without:
@@ -25,8 +26,7 @@ class Without:
 
     def __init__(self, capture: Capture, layer: Layer, name: str, order: Tensor, x: Tensor) -> None:
         self.encoding = capture.encoding
-        _, moved = moved_parts(capture, layer, parts_of(capture, capture.layers[layer.index]), x)
-        self.taken = product(moved, name, layer)[..., order]
+        self.taken = product(moved_parts(capture, layer, x), name, layer)[..., order]
 
     def query_key(self, *arguments: Any) -> tuple[Tensor, Tensor]:
         """Return what the encoding makes of queries and keys."""
@@ -48,18 +48,16 @@ def ablation(capture: Capture) -> dict[str, float] | None:
         ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` behind
         its name. None where the encoding's hook is not affine in queries and keys.
     """
-    batch = tuple(part[capture.held_out] for part in capture.batch)
     length = capture.valid.shape[1]
     own = torch.arange(length, device=capture.valid.device)
     other = torch.randperm(length, generator=torch.Generator().manual_seed(0)).to(own.device)
+    found = {"loss": capture.loss}
     with torch.no_grad():
-        base = float(capture.module.loss(batch))
-        found = {"loss": base}
         try:
             for name in PRODUCTS:
                 for label, order in ((name, own), (f"{name}, permuted", other)):
                     with _without(capture, name, order):
-                        found[label] = float(capture.module.loss(batch)) - base
+                        found[label] = float(capture.module.loss(capture.held_out_batch)) - capture.loss
         except ValueError:
             return None
     return found

@@ -40,6 +40,14 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """The residual stream in front of a block as a sum: position (L, D), and constant (D); content is what is left."""
+
+    position: Tensor
+    constant: Tensor
+
+
+@dataclass(frozen=True)
 class Capture:
     """Vectors of one forward pass.
 
@@ -82,6 +90,36 @@ class Capture:
     def held_out(self) -> slice:
         """The second half of the examples, on which everything is measured."""
         return slice(len(self.valid) // 2, len(self.valid))
+
+    @functools.cached_property
+    def held_out_batch(self) -> tuple[Tensor, ...]:
+        """The second half of the batch."""
+        return tuple(part[self.held_out] for part in self.batch)
+
+    @functools.cached_property
+    def loss(self) -> float:
+        """The loss of the held-out examples in nats, which measures compare that of a changed model with."""
+        with torch.no_grad():
+            return float(self.module.loss(self.held_out_batch))
+
+    @functools.cached_property
+    def parts(self) -> tuple[Parts, ...]:
+        """The parts of position and of constant in front of each block: what all examples have in common.
+
+        In front of the first block it is what the encoding adds there, exactly, if it adds. Elsewhere it is the mean
+        over the examples of the first half, so that on the second half what is left is no artefact of the fit.
+        """
+        return tuple(self._parts(layer) for layer in self.layers)
+
+    def _parts(self, layer: Layer) -> Parts:
+        if layer.index == 0 and self.additive:
+            zero = torch.zeros_like(layer.x[0])
+            return Parts(zero if self.position is None else self.position, zero[0])
+        x, valid = layer.x[self.fit], self.valid[self.fit].unsqueeze(-1)
+        constant = (x * valid).sum((0, 1)) / valid.sum()
+        counts = valid.sum(0)
+        means = (x * valid).sum(0) / counts.clamp(min=1)  # (L, D)
+        return Parts(torch.where(counts > 0, means - constant, torch.zeros_like(means)), constant)
 
     def vectors(self) -> Iterator[Tensor]:
         """Yield the residual stream (B, L, D) in front of each block, and in front of the output layer's norm."""

@@ -29,10 +29,9 @@ def constant_channels(capture: Capture) -> dict[str, float] | None:
     chosen = varying[torch.randperm(len(varying), generator=torch.Generator().manual_seed(0))[:count]]
     others = torch.zeros_like(used)
     others[chosen] = True
-    base = loss_without(capture)
     return {
         "share": float(constant.sum() / used.sum()),
-        "loss": base,
-        "constant": loss_without(capture, 0, position * constant) - base,
-        "others": loss_without(capture, 0, position * others) - base,
+        "loss": capture.loss,
+        "constant": loss_without(capture, 0, position * constant) - capture.loss,
+        "others": loss_without(capture, 0, position * others) - capture.loss,
     }

@@ -1,15 +1,13 @@
 """Attention logits taken apart: queries and keys as sums of a part of content and a part of position."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.capture import AFFINE, Capture, Layer
-
-PRODUCTS = ("content-content", "content-position", "position-content", "position-position")
-"""Products of a query's part, named first, and a key's part."""
 
 EXAMPLES, CHUNK = 32, 8
 """Largest number of examples whose logits are looked at, and of those that are in memory at once."""
@@ -33,84 +31,63 @@ class Logits:
     allowed: Tensor
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The residual stream in front of a block as a sum: position (L, D), and constant (D); content is what is left."""
-
-    position: Tensor
-    constant: Tensor
-
-
-def parts_of(capture: Capture, layer: Layer) -> Parts:
-    """Return what all examples have in common at a position, in front of a block.
-
-    In front of the first block it is what the encoding adds there, exactly, if it adds. Elsewhere it is the mean over
-    the examples of the first half, so that on the second half what is left is no artefact of the fit.
-    """
-    if layer.index == 0 and capture.additive:
-        zero = torch.zeros_like(layer.x[0])
-        return Parts(zero if capture.position is None else capture.position, zero[0])
-    x, valid = layer.x[capture.fit], capture.valid[capture.fit].unsqueeze(-1)
-    constant = (x * valid).sum((0, 1)) / valid.sum()
-    counts = valid.sum(0)
-    means = (x * valid).sum(0) / counts.clamp(min=1)  # (L, D)
-    return Parts(torch.where(counts > 0, means - constant, torch.zeros_like(means)), constant)
-
-
 def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
     """Yield the logits of held-out examples in a layer, some examples at a time.
 
     Raises:
         ValueError: If the encoding's `query_key` is not affine in queries and keys.
     """
-    parts = parts_of(capture, layer)
     held_out = torch.arange(len(layer.x), device=layer.x.device)[capture.held_out][:EXAMPLES]
     for chosen in held_out.split(CHUNK):
         with torch.no_grad():
             x = layer.x[chosen]
-            whole, moved = moved_parts(capture, layer, parts, x)
             normed = layer.block.attention_norm(x)
+            q, k = _hook(capture, layer, normed)(_heads(layer, layer.block.attention.qkv(normed)))
+            moved = moved_parts(capture, layer, x)
             products = {name: product(moved, name, layer) for name in PRODUCTS}
-            total = _scale(layer) * whole[0] @ whole[1].transpose(-2, -1)  # (B, H, L, L)
+            total = _scale(layer) * q @ k.transpose(-2, -1)  # (B, H, L, L)
             rest = total - sum(products.values())
-            bias = capture.encoding.bias(*whole, normed, layer.state, layer.index)
+            bias = capture.encoding.bias(q, k, normed, layer.state, layer.index)
             bias = torch.zeros_like(total) if bias is None else bias.expand_as(total).to(total.dtype)
             yield Logits(total + bias, products | {"bias": bias, "rest": rest}, allowed(capture, chosen))
 
 
-def moved_parts(capture: Capture, layer: Layer, parts: Parts, x: Tensor) -> tuple[Heads, Mapping[str, Heads]]:
-    """Return queries and keys behind the encoding's hook: all of them, and the parts of content and of position.
+def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads]:
+    """Return the parts of content and of position in queries and keys, behind the encoding's hook.
 
     The block's norm divides by one number for each token, so that it is linear once that number is known, as are the
     projections. What the hook makes of queries and keys must be affine; its constant part counts as position.
 
     Args:
         capture: Capture of the model.
-        layer: The layer, with state.
-        parts: Position and constant in front of its block.
+        layer: The layer, with the state of the pass.
         x: (B, L, D), the residual stream in front of its block.
 
     Raises:
         ValueError: If the encoding's `query_key` is not affine in queries and keys.
     """
-    normed = layer.block.attention_norm(x)
+    parts, moved = capture.parts[layer.index], _hook(capture, layer, layer.block.attention_norm(x))
     position = parts.position.expand_as(x)
-
-    def moved(heads: Heads) -> Heads:
-        # Clones: a hook may write into its arguments.
-        q, k = heads[0].clone(), heads[1].clone()
-        return capture.encoding.query_key(q, k, normed, layer.state, layer.index)
-
-    whole = _heads(layer, layer.block.attention.qkv(normed))
     of_content, of_position = _project(layer, x - position - parts.constant, x), _project(layer, position, x)
-    base = moved((torch.zeros_like(whole[0]), torch.zeros_like(whole[1])))
+    base = moved((torch.zeros_like(of_content[0]), torch.zeros_like(of_content[1])))
     content, placed = _minus(moved(of_content), base), moved(of_position)
     both = moved(_plus(of_content, of_position))
     for found, expected in zip(both, _plus(content, placed), strict=True):
         if not torch.allclose(found, expected, rtol=0, atol=AFFINE * float(expected.abs().max())):
             name = capture.encoding.name
             raise ValueError(f"query_key of encoding {name!r} is not affine, so that its logits have no parts")
-    return moved(whole), {"content": content, "position": placed}
+    return {"content": content, "position": placed}
+
+
+def _hook(capture: Capture, layer: Layer, normed: Tensor) -> Callable[[Heads], Heads]:
+    """Return the encoding's hook on queries and keys, given the block's input (B, L, D) behind its norm."""
+
+    def moved(heads: Heads) -> Heads:
+        # Clones: a hook may write into its arguments.
+        q, k = heads[0].clone(), heads[1].clone()
+        return capture.encoding.query_key(q, k, normed, layer.state, layer.index)
+
+    return moved
 
 
 def product(moved: Mapping[str, Heads], name: str, layer: Layer) -> Tensor:

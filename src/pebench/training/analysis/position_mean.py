@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from pebench.training.analysis.capture import Capture
-from pebench.training.analysis.logits import parts_of
 
 
 def position_mean(capture: Capture) -> dict[str, list[float] | float]:
@@ -19,36 +18,30 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
     Returns:
         ``loss``, in nats, on the held-out examples; ``position`` and ``permuted``, a rise for each block.
     """
-    base = loss_without(capture)
     order = torch.randperm(capture.valid.shape[1], generator=torch.Generator().manual_seed(0))
-    found: dict[str, list[float] | float] = {"loss": base}
-    for name in ("position", "permuted"):
-        rises = []
-        for layer in capture.layers:
-            position = parts_of(capture, layer).position
-            vectors = position if name == "position" else position[order.to(position.device)]
-            rises.append(loss_without(capture, layer.index, vectors) - base)
-        found[name] = rises
-    return found
+    rises: dict[str, list[float]] = {"position": [], "permuted": []}
+    for layer, parts in zip(capture.layers, capture.parts, strict=True):
+        permuted = parts.position[order.to(parts.position.device)]
+        for name, vectors in (("position", parts.position), ("permuted", permuted)):
+            rises[name].append(loss_without(capture, layer.index, vectors) - capture.loss)
+    return {"loss": capture.loss, **rises}
 
 
-def loss_without(capture: Capture, index: int | None = None, taken: Tensor | None = None) -> float:
+def loss_without(capture: Capture, index: int, taken: Tensor) -> float:
     """Return the loss of the held-out examples, in nats, with vectors subtracted in front of one block.
 
     Args:
         capture: Capture of the model.
-        index: Number of the block; None changes nothing.
+        index: Number of the block.
         taken: (L, D), the vectors.
     """
-    batch = tuple(part[capture.held_out] for part in capture.batch)
 
     def subtract(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return inputs[0] - taken, *inputs[1:]
 
-    hook = None if index is None else capture.layers[index].block.register_forward_pre_hook(subtract)
+    hook = capture.layers[index].block.register_forward_pre_hook(subtract)
     try:
         with torch.no_grad():
-            return float(capture.module.loss(batch))
+            return float(capture.module.loss(capture.held_out_batch))
     finally:
-        if hook is not None:
-            hook.remove()
+        hook.remove()
