@@ -50,6 +50,9 @@ def test_each_figure_is_read_from_its_measure() -> None:
     assert found["loss without position's mean (+nats)"] == 0.3
     assert found["shift by one, R²"] is None
     assert analysis_columns({}) == {}
+    bag = {"probes": {"position": [0.9]}}  # of a model without blocks
+    assert analysis_columns({"trained": bag})["position, second block (%)"] is None
+    assert analysis_columns({"trained": bag})["position, output (%)"] == 0.9
 
 
 def test_a_cell_has_mean_interval_and_control() -> None:

@@ -1,12 +1,17 @@
 """Figures of an analysis: the numbers in a record's `analysis` that tables show, each with a title."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from pebench.runs.records import Record
+
 Figures = Mapping[str, Any]
 """Figures of `pebench.analyze` for one model, by measure; None for a measure that does not apply."""
+
+Reader = Callable[[Figures], float | None]
+"""A function from a measure's figures to a number; None where it is not known."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +22,7 @@ class Figure:
         group: Table that shows it: ``input``, ``attention``, ``ablation`` or ``layers``.
         title: Heading of its column.
         measure: Measure that it is of.
-        read: Function from the measure's figures to the number; None where it is not known.
+        read: Reader of the number.
         scale: Factor of the number as it is shown: 100 for percent.
         digits: Digits behind the point.
     """
@@ -25,7 +30,7 @@ class Figure:
     group: str
     title: str
     measure: str
-    read: Callable[[Figures], float | None]
+    read: Reader
     scale: int = 1
     digits: int = 2
 
@@ -34,12 +39,17 @@ class Figure:
         found = analysis.get(self.measure)
         return self.read(found) if found else None
 
+    def of_runs(self, records: Iterable[Record], stage: str) -> list[float]:
+        """Return the number of each run that has it, ``trained`` or ``untrained``."""
+        found = (self.of(record.analysis.get(stage, {})) for record in records)
+        return [value for value in found if value is not None]
 
-def _value(name: str) -> Callable[[Figures], float | None]:
+
+def _value(name: str) -> Reader:
     return lambda figures: figures.get(name)
 
 
-def _mean(name: str) -> Callable[[Figures], float | None]:
+def _mean(name: str) -> Reader:
     """Return a reader of the mean over layers and heads."""
 
     def read(figures: Figures) -> float | None:
@@ -49,8 +59,14 @@ def _mean(name: str) -> Callable[[Figures], float | None]:
     return read
 
 
-def _at(name: str, layer: int) -> Callable[[Figures], float | None]:
-    return lambda figures: figures[name][layer] if figures.get(name) else None
+def _at(name: str, layer: int) -> Reader:
+    """Return a reader of the number of one layer, counted from the end if negative; None where it is not there."""
+
+    def read(figures: Figures) -> float | None:
+        values = figures.get(name) or ()
+        return values[layer] if -len(values) <= layer < len(values) else None
+
+    return read
 
 
 def _reach(figures: Figures) -> float | None:

@@ -1,7 +1,6 @@
 """Where content and position are in trained models: at the input, in the attention logits, and layer by layer."""
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -11,8 +10,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from pebench.results.figures.style import COLOURS, INK, MUTED, RULE, WIDE, folded, legend_below, marks
-from pebench.results.inside import PRODUCTS
+from pebench.results.inside import FIGURES, PRODUCTS
+from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
+from pebench.runs.records import Record
 
 CAPTION = (
     "Left: how far content and position share channels at the input, hollow before training, filled after. Encodings "
@@ -20,6 +21,8 @@ CAPTION = (
     "of trained models (the first word is the query's part), over layers and heads. Right: how often a linear probe "
     "finds the exact position and, dotted, the token, by blocks passed. Means over seeds."
 )
+
+TITLED = {figure.title: figure for figure in FIGURES}
 
 COLOURS_OF_TERMS = dict(
     zip((*PRODUCTS, "bias"), (COLOURS[0], COLOURS[6], COLOURS[5], COLOURS[1], COLOURS[2]), strict=True)
@@ -54,10 +57,10 @@ def _was_analyzed(row: Row) -> bool:
 
 def _draw_shared(axes: Axes, rows: Sequence[Row]) -> None:
     for place, (row, mark) in enumerate(zip(rows, marks(row.label for row in rows).values(), strict=True)):
-        ends = [mean_of(row, stage, "energies", lambda found: found["overlap"]) for stage in ("untrained", "trained")]
-        if None in ends:
+        ends = [TITLED["shared channels (%)"].of_runs(row.finished, stage) for stage in ("untrained", "trained")]
+        if not all(ends):
             continue
-        before, after = (100 * end for end in ends if end is not None)
+        before, after = (100 * fmean(values) for values in ends)
         axes.plot([before, after], [place, place], color=RULE, linewidth=1.5, zorder=1)
         axes.plot(before, place, marker="o", color=mark.colour, markerfacecolor="none", linestyle="none")
         axes.plot(after, place, marker="o", color=mark.colour, linestyle="none")
@@ -70,10 +73,11 @@ def _draw_terms(axes: Axes, rows: Sequence[Row]) -> None:
     for place, row in enumerate(rows):
         start = 0.0
         for name, colour in COLOURS_OF_TERMS.items():
-            share = mean_of(row, "trained", "terms", functools.partial(_mean_share, name))
-            if share is not None and share > 0:  # a term that works against the others takes no room
-                axes.barh(place, 100 * share, left=start, height=0.7, color=colour)
-                start += 100 * share
+            shares = TITLED[f"{name} (%)"].of_runs(row.finished, "trained")
+            share = 100 * fmean(shares) if shares else 0.0
+            if share > 0:  # a term that works against the others takes no room
+                axes.barh(place, share, left=start, height=0.7, color=colour)
+                start += share
     axes.axvline(100, color=MUTED, linewidth=0.6)
     axes.set_xlabel("share of the logits' variance %")
     handles = [Patch(color=colour, label=name) for name, colour in COLOURS_OF_TERMS.items()]
@@ -83,15 +87,11 @@ def _draw_terms(axes: Axes, rows: Sequence[Row]) -> None:
 def _draw_probes(axes: Axes, rows: Sequence[Row]) -> None:
     for row, mark in zip(rows, marks(row.label for row in rows).values(), strict=True):
         for name, line in (("position", "-"), ("token", ":")):
-            depth = max(
-                (len(_figures(record, "trained", "probes").get(name, ())) for record in row.finished), default=0
-            )
-            means = [
-                mean_of(row, "trained", "probes", functools.partial(_accuracy, name, layer)) for layer in range(depth)
-            ]
-            known = [(layer, 100 * mean) for layer, mean in enumerate(means) if mean is not None]
-            if known:
-                axes.plot(*zip(*known, strict=True), linestyle=line, **mark.style(), markersize=3)
+            runs = [probes.get(name, ()) for probes in map(_probes, row.finished) if probes]
+            curve = over_seeds([{passed: 100 * share for passed, share in enumerate(shares)} for shares in runs])
+            if curve:
+                blocks, means, *_ = zip(*curve, strict=True)
+                axes.plot(blocks, means, linestyle=line, **mark.style(), markersize=3)
     axes.set_ylim(-5, 105)
     axes.grid(axis="y")
     axes.spines["left"].set_color(INK)
@@ -100,33 +100,5 @@ def _draw_probes(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_title("probe accuracy %", loc="left")
 
 
-def mean_of(row: Row, stage: str, measure: str, read: Callable[[Any], float | None]) -> float | None:
-    """Return the mean over seeds of a number of an analysis; None where no run has it.
-
-    Args:
-        row: Row of the runs.
-        stage: ``trained`` or ``untrained``.
-        measure: Name of the measure.
-        read: Function from the measure's figures to the number.
-    """
-    figures = [found for record in row.finished if (found := _figures(record, stage, measure))]
-    return _mean([read(found) for found in figures])
-
-
-def _figures(record: Any, stage: str, measure: str) -> dict[str, Any]:
-    return record.analysis.get(stage, {}).get(measure) or {}
-
-
-def _mean(values: Iterable[Any]) -> float | None:
-    """Return the mean of numbers, or of lists of them, without those that are None."""
-    known = [value for item in values for value in (item if isinstance(item, list) else [item]) if value is not None]
-    return fmean(known) if known else None
-
-
-def _mean_share(name: str, figures: Mapping[str, Any]) -> float | None:
-    return _mean(figures.get(name, []))
-
-
-def _accuracy(name: str, layer: int, figures: Mapping[str, Any]) -> float | None:
-    values = figures.get(name, ())
-    return values[layer] if layer < len(values) else None
+def _probes(record: Record) -> Mapping[str, Any]:
+    return record.analysis.get("trained", {}).get("probes") or {}

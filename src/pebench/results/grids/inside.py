@@ -26,9 +26,7 @@ def inside(table: Table, group: str) -> Grid:
 
 def _cell(row: Row, figure: Figure) -> Cell:
     """Return the mean over seeds, behind it that of the untrained models, if it is measured there."""
-    analyses = [record.analysis for record in row.finished if record.analysis]
-    trained = [value for analysis in analyses if (value := figure.of(analysis["trained"])) is not None]
-    before = [value for analysis in analyses if (value := figure.of(analysis["untrained"])) is not None]
+    trained, before = (figure.of_runs(row.finished, stage) for stage in ("trained", "untrained"))
     if not trained:
         return Cell(NOTHING)
     note = f" ({figure.scale * fmean(before):z.{figure.digits}f})" if before else ""
