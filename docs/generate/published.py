@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pebench import Results, load_results, load_suite
+from pebench.results.cells import mean_cell
 from pebench.results.page import Page
-from pebench.results.stats import Difference, Estimate
 from pebench.results.tables import Row, Table
 from pebench.results.titles import group_title
 from pebench.runs.suite import suite_files
@@ -59,12 +59,12 @@ class Standing:
     @property
     def score(self) -> str:
         """Mean of the headline metric over seeds, and half its interval; a dash without a finished run."""
-        return _with_interval(self.row.estimate, self.task)
+        return mean_cell(self.row.estimate, self.task).text
 
     @property
     def difference(self) -> str:
         """The paired difference to the reference, likewise."""
-        return _with_interval(self.row.difference, self.task, "+")
+        return mean_cell(self.row.difference, self.task, "+").text
 
 
 def standings(suite: str) -> Iterator[Standing]:
@@ -105,10 +105,3 @@ def setting(standing: Standing) -> str:
 def suites_on(task: str) -> list[str]:
     """Return the suites with published results on a task."""
     return [suite for suite in published() if any(table.task.name == task for table in page_of(suite).tables)]
-
-
-def _with_interval(found: Estimate | Difference | None, task: Task, sign: str = "") -> str:
-    if found is None:
-        return "–"
-    mean = f"{task.scale * found.mean:{sign}.{task.digits}f}"
-    return mean if found.half_width is None else f"{mean} ± {task.scale * found.half_width:.{task.digits}f}"

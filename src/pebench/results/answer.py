@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pebench.formatting import counted
 from pebench.results.cells import plus_minus
 from pebench.results.contrasts import Change, Series
+from pebench.results.finding import finding
 from pebench.results.missing import absence_counts
 from pebench.results.stats import Estimate
 from pebench.results.tables import Row, Table
@@ -43,7 +44,7 @@ def answer(page: "Page") -> list[str]:
     """Return what a page finds, a sentence each: the answer first, then how many comparisons tell nothing."""
     total = sum(row.verdict is not None for table in page.tables for row in table.rows)
     if not total:
-        return [f"Nothing is compared: no other encoding shares a finished seed with {page.reference}."]
+        return [finding(page)]
     sentences = [*_changes(page), *_contrasts(page)]
     for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
         if found := _of_outcome(page, outcome):
@@ -149,12 +150,11 @@ def _equivalent(page: "Page") -> Iterator[str]:
     """Yield the rows that are equivalent to the reference within the declared margin."""
     parts = []
     for table in page.tables:
-        tests = page.equivalences(table)
-        labels = [row.label for row in table.rows if row.label in tests and tests[row.label].holds]
-        if labels:
-            margin = margin_text(next(iter(tests.values())).margin, table.task)
+        margin = page.margin_of(table)
+        if margin is not None and (labels := page.equivalent(table)):
+            within = margin_text(margin, table.task)
             shown = labels[:MOST_ROWS] + ([f"{len(labels) - MOST_ROWS} more"] if len(labels) > MOST_ROWS else [])
-            parts.append(f"{_joined(shown)} on {_name(page, table)} (within {margin})")
+            parts.append(f"{_joined(shown)} on {_name(page, table)} (within {within})")
     if parts:
         more = f"; and on {counted(len(parts) - MOST_TABLES, 'other table')}" if len(parts) > MOST_TABLES else ""
         yield f"Equivalent to {page.reference}: {'; '.join(parts[:MOST_TABLES])}{more}."

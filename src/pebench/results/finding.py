@@ -27,13 +27,13 @@ def finding(page: Page) -> str:
     found: dict[Outcome, dict[str, list[str]]] = {}
     equivalent: dict[str, list[str]] = {}
     for table in page.tables:
-        name, tests = page.coverage.table_name(table), page.equivalences(table)
+        name = page.coverage.table_name(table)
         for row in table.rows:
             if row.verdict is None:  # the reference, and rows without a seed in common with it
                 continue
             found.setdefault(row.verdict.outcome, {}).setdefault(name, []).append(row.label)
-            if row.label in tests and tests[row.label].holds:
-                equivalent.setdefault(name, []).append(row.label)
+        if labels := page.equivalent(table):
+            equivalent.setdefault(name, []).extend(labels)
     total = sum(map(_count, found.values()))
     if not total:
         return f"Nothing is compared: no other encoding shares a finished seed with {page.reference}."
@@ -51,9 +51,8 @@ def tally(table: "Table", page: "Page") -> str:
     """Return the verdicts of one table, counted: ``2 better, 1 worse, 1 not separable from add``."""
     counts = Counter(row.verdict.outcome for row in table.rows if row.verdict)
     parts = [f"{counts[outcome]} {words}" for outcome, words in COUNTED.items() if outcome in counts]
-    tests = page.equivalences(table)
-    if equivalent := sum(row.label in tests and tests[row.label].holds for row in table.rows):
-        parts.append(f"{equivalent} of all equivalent")
+    if equivalent := page.equivalent(table):
+        parts.append(f"{len(equivalent)} of all equivalent")
     return f"Compared with {table.reference}: {', '.join(parts)}." if parts else "Nothing is compared."
 
 

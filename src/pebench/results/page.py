@@ -135,6 +135,10 @@ class Page:
         found = equivalences([difference for _, difference in rows], margin, table.declared - 1)
         return {label: one for (label, _), one in zip(rows, found, strict=True)}
 
+    def equivalent(self, table: Table) -> list[str]:
+        """Return the labels of the rows that are equivalent to the reference."""
+        return [label for label, test in self.equivalences(table).items() if test.holds]
+
     def contrasts(self, table: Table) -> list[Contrast]:
         """Return the comparisons that the suite declared beside those with the reference."""
         if not (self.suite and self.suite.contrasts and self.of_suite(table)):
