@@ -42,3 +42,15 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)  # a file that is half written must not keep a full disk full
+
+
+def write_text(path: Path, text: str, durable: bool = False) -> None:
+    """Write a text in UTF-8 to a file, whole or not at all; see `replacing`.
+
+    Args:
+        path: Where the file goes; its folder is made if it is not there.
+        text: Contents of the file.
+        durable: Wait until the disk has the file.
+    """
+    with replacing(path, durable) as file:
+        file.write(text.encode())

@@ -13,12 +13,12 @@ from pebench.formatting import counted
 def analyze_command(options: argparse.Namespace) -> int:
     """Analyze the runs of folders that have weights, keep the figures in their records, and print them."""
     from pebench.data import datamodule_of
+    from pebench.engine.execution import check_data_dir
     from pebench.runs.records import read_record, write_record
     from pebench.training.analysis import analyze
     from pebench.training.weights import load_weights
 
-    if options.data_dir is not None and not options.data_dir.is_dir():
-        raise UserError(f"--data-dir expects a folder, but {str(options.data_dir)!r} is none.")
+    check_data_dir(options.data_dir)
     folders = [folder for source in options.runs for folder in run_folders(source)]
     for number, folder in enumerate(folders, 1):
         record = read_record(folder)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pebench.atomic import replacing
+from pebench.atomic import write_text
 from pebench.cli.opening import open_page
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
@@ -82,8 +82,7 @@ def _write(
         sys.stdout.writelines(f"{path}\n" for path in publish_folder(page, records, options.publish, options.source))
     elif name == "html" and (options.open or sys.stdout.isatty()):  # half a megabyte is nothing to read in a terminal
         path = _page_file(options.source, page.suite.name if page.suite else "")
-        with replacing(path) as file:
-            file.write(write(page).encode())
+        write_text(path, write(page))
         sys.stdout.write(f"{path}\n")
         _open(path, options)
     else:

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from rich.console import Console
 
-from pebench.atomic import replacing
+from pebench.atomic import write_text
 from pebench.cli.interrupts import leaving_at_once
 from pebench.cli.opening import open_page
 from pebench.cli.preview import print_preview, print_states, summary
@@ -80,7 +80,6 @@ def print_results(results: Results, options: argparse.Namespace, display: Displa
     except UserError as error:  # as for records of two kinds that no page can show; the runs are done all the same
         display.note(f"No page: {error}")
         return
-    with replacing(path) as file:
-        file.write(text.encode())
+    write_text(path, text)
     note = open_page(path) if options.open else ""
     display.note(note or f"Page: {path}")

@@ -222,8 +222,7 @@ class RunConfig:
     def directory(self) -> str:
         """The run's folder under the output folder: ``task/encoding/seed0-key``."""
         encoding = self.encoding.replace(":", ".")  # not every file system and shell takes the colon of module:Class
-        # For people who look at the folder: keys of selecting and of tested runs differ anyway, as the stage is in
-        # them.
+        # For people who look at the folder: the stage is in the keys, which differ anyway.
         prefix = "select-" if self.stage == "select" else ""
         task = self.task.partition("(")[0].replace(":", ".")  # the key at the end stands for a task's options, too
         return f"{task}/{encoding}/{prefix}seed{self.seed}-{self.key}"

@@ -1,5 +1,6 @@
 """Pairs of texts, of which a model says whether the second follows the first: BERT's task, on WikiText-2."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from pebench.data.base import Prepared
 from pebench.data.hub import load_hub
-from pebench.data.text import CHUNK, SPECIAL, LabelledTexts, train_words
+from pebench.data.text import SPECIAL, LabelledTexts, token_ids, train_words
 from pebench.errors import UserError
 from pebench.tasks import sources
 
@@ -54,7 +55,8 @@ class WikiText2Pairs(LabelledTexts):
             lines, articles = lines_of_articles(list(data[key]["text"]))
             tokenizer = tokenizer or train_words(lines, self.vocab_size, special)
             first, second, labels = paired(articles, seed)
-            texts = self._joined(encoded(tokenizer, lines), first, second, seed)
+            ids = [*itertools.chain.from_iterable(token_ids(tokenizer, lines))]
+            texts = self._joined(ids, first, second, seed)
             tensors |= {
                 f"{name}_tokens": torch.from_numpy(np.concatenate(texts)),
                 f"{name}_lengths": torch.tensor([len(text) for text in texts], dtype=torch.int32),
@@ -115,17 +117,3 @@ def paired(articles: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
             other[[place, partner]] = other[[partner, place]]
     labels = torch.tensor([1, 0]).repeat_interleave(count)
     return first.repeat(2), torch.cat((first, first[other])) + 1, labels
-
-
-def encoded(tokenizer: Any, lines: Sequence[str]) -> list[Any]:
-    """Return the token ids of each line; at least one, unknown.
-
-    Args:
-        tokenizer: A `tokenizers.Tokenizer`.
-        lines: Texts, encoded some at a time, as the tokenizer's own objects are large.
-    """
-    found: list[Any] = []
-    for start in range(0, len(lines), CHUNK):
-        batch = tokenizer.encode_batch(lines[start : start + CHUNK])
-        found += [np.asarray(encoding.ids or [1], dtype=np.int32) for encoding in batch]
-    return found

@@ -136,17 +136,28 @@ def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, 
 
     Args:
         tokenizer: A `tokenizers.Tokenizer`.
-        texts: Texts, encoded some at a time, as the tokenizer's own objects are large.
+        texts: The texts.
         max_len: Largest number of tokens kept of a text.
     """
     tokenizer.enable_truncation(max_len)
-    tokens, lengths = [], []
-    for start in range(0, len(texts), CHUNK):
-        # A text of no token would have no mean to classify.
-        ids = [encoding.ids or [1] for encoding in tokenizer.encode_batch(texts[start : start + CHUNK])]
-        tokens.append(np.concatenate([np.asarray(text, dtype=np.int32) for text in ids]))
-        lengths += [len(text) for text in ids]
+    tokens, lengths = list[Any](), list[int]()
+    for ids in token_ids(tokenizer, texts):
+        tokens.append(np.concatenate(ids))
+        lengths += map(len, ids)
     return torch.from_numpy(np.concatenate(tokens)), torch.tensor(lengths, dtype=torch.int32)
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[Any]]:
+    """Yield the token ids of texts, an array for each, some texts at a time; an empty text is one unknown token.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer`.
+        texts: Texts, encoded some at a time, as the tokenizer's own objects are large.
+    """
+    for start in range(0, len(texts), CHUNK):
+        encodings = tokenizer.encode_batch(texts[start : start + CHUNK])
+        # A text of no token would have no mean to classify.
+        yield [np.asarray(encoding.ids or [1], dtype=np.int32) for encoding in encodings]
 
 
 class IMDB(HubTexts):

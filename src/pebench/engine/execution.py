@@ -45,6 +45,16 @@ class RunOptions(TypedDict, total=False):
     observer: Observer | None
 
 
+def check_data_dir(folder: Path | None) -> None:
+    """Refuse a folder of data that is none.
+
+    Raises:
+        UserError: If there is no such folder.
+    """
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"--data-dir expects a folder, but {str(folder)!r} is none.")
+
+
 @dataclass(frozen=True)
 class Execution:
     """How runs are made, checked: `pebench.run_suite` documents each field.
@@ -68,8 +78,7 @@ class Execution:
     analyze: bool = False
 
     def __post_init__(self) -> None:
-        if self.data_dir is not None and not self.data_dir.is_dir():
-            raise UserError(f"--data-dir expects a folder, but {str(self.data_dir)!r} is none.")
+        check_data_dir(self.data_dir)
         if self.out.exists() and not self.out.is_dir():
             raise UserError(f"--out expects a folder, but {str(self.out)!r} is a file.")
         if self.device not in DEVICES:

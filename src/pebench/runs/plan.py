@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.atomic import replacing
+from pebench.atomic import write_text
 from pebench.config import RunConfig
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, FILE_NAME, Record, find_record, read_record
@@ -236,8 +236,7 @@ def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
     folder = out / PLANS
     runs = [config.directory for config in plan]
     name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]  # the same plan again is the same file
-    with replacing(folder / f"{name}.json") as file:
-        file.write(f"{json.dumps({'runs': runs})}\n".encode())
+    write_text(folder / f"{name}.json", f"{json.dumps({'runs': runs})}\n")
 
 
 def planned_runs(out: Path) -> list[str]:

@@ -4,7 +4,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from pebench.atomic import replacing
+from pebench.atomic import write_text
 from pebench.config import RunConfig
 from pebench.errors import UserError
 from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, WEIGHTS, Record
@@ -25,8 +25,7 @@ def write_record(record: Record, out: Path) -> Path:
     path = folder / (FILE_NAME if record.ok else FAILURE)
     # JSON has no NaN: a file that has one is not read by other programs.
     text = json.dumps(record.to_dict(), indent=1, sort_keys=True, allow_nan=False)
-    with replacing(path, durable=True) as file:
-        file.write(f"{text}\n".encode())
+    write_text(path, f"{text}\n", durable=True)
     if record.ok:
         (folder / FAILURE).unlink(missing_ok=True)  # afterwards, so that there is a record at every moment
     return path
@@ -35,8 +34,7 @@ def write_record(record: Record, out: Path) -> Path:
 def write_config(config: RunConfig, out: Path) -> Path:
     """Write a run's configuration to its folder, for ``pebench run --config``, and return the file."""
     path = out / config.directory / "config.json"
-    with replacing(path) as file:
-        file.write(f"{json.dumps(config.to_dict(), indent=1, sort_keys=True)}\n".encode())
+    write_text(path, f"{json.dumps(config.to_dict(), indent=1, sort_keys=True)}\n")
     return path
 
 
