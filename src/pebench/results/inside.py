@@ -79,8 +79,11 @@ def _largest(figures: Figures) -> float | None:
     return max(rises, default=None)
 
 
-PRODUCTS = ("content-content", "content-position", "position-content", "position-position")
-"""Products of a query's part, named first, and a key's part, in attention logits."""
+PRODUCTS = (
+    "content-content", "content-position", "position-content", "position-position",
+    "constant-content", "constant-position",
+)  # fmt: skip
+"""Products of a query's part, named first, and a key's part, in attention logits; softmax ignores a key's constant."""
 
 FIGURES = (
     Figure("input", "shared channels (%)", "energies", _value("overlap"), 100, 1),

@@ -90,7 +90,9 @@ def test_the_terms_add_up_to_the_logits_of_the_model(encoding: str) -> None:
 def test_shares_of_the_first_layer_are_those_of_the_encoding() -> None:
     rope, crossed, biased = (terms(captured(name)) for name in ("rope", "concat-qk", "alibi"))
     for head in range(2):
-        assert rope["content-content"][0][head] == pytest.approx(1.0, abs=1e-5)
+        assert rope["content-content"][0][head] > 0.05
+        of_position = ("content-position", "position-content", "position-position", "constant-position", "bias")
+        assert [rope[name][0][head] for name in of_position] == pytest.approx([0.0] * 5, abs=1e-5)
         assert crossed["content-position"][0][head] == pytest.approx(0.0, abs=1e-6)
         assert crossed["position-content"][0][head] == pytest.approx(0.0, abs=1e-6)
         assert crossed["position-position"][0][head] > 0.05
@@ -99,6 +101,19 @@ def test_shares_of_the_first_layer_are_those_of_the_encoding() -> None:
         for layer in range(2):
             for head in range(2):
                 assert sum(values[layer][head] for values in found.values()) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("encoding", "share"), [("none", "constant-content"), ("add", "constant-position")])
+def test_keys_that_every_query_prefers_alike(encoding: str, share: str) -> None:
+    made = model(encoding, num_layers=1)
+    with torch.no_grad():
+        made.trunk.blocks[0].attention.qkv.weight[:WIDTH].zero_()  # queries are their bias alone
+        made.trunk.blocks[0].attention.qkv.bias[:WIDTH] = torch.randn(WIDTH, generator=torch.Generator().manual_seed(5))
+        if encoding == "add":
+            made.input.table.zero_()
+    found = terms(capture_batch(made, batch()))
+    # not exactly 1: keys' constants differ by the divisor of their norm
+    assert found[share][0] == pytest.approx([1.0, 1.0], abs=0.1)
 
 
 def test_a_head_that_looks_everywhere_alike() -> None:
@@ -120,7 +135,7 @@ def test_a_steep_bias_looks_near() -> None:
 
 
 def test_subtracting_position_is_the_model_without_it() -> None:
-    made = model("add", num_layers=1)
+    made = model("add", centered=True, num_layers=1)
     seen = capture_batch(made, batch())
     found = position_mean(seen)
     plain = model("none", num_layers=1)
@@ -135,6 +150,9 @@ def test_subtracting_position_is_the_model_without_it() -> None:
 
 def test_ablating_every_logit_makes_attention_uniform() -> None:
     made = model("none", num_layers=1)
+    fitted = capture_batch(made, batch())
+    mean = fitted.content[fitted.fit].mean((0, 1))
+    made.input.table.data -= mean / made.input.pace  # content alone, without a constant
     seen = capture_batch(made, batch())
     found = ablation(seen)
     half = tuple(part[seen.held_out] for part in seen.batch)

@@ -25,9 +25,9 @@ CAPTION = (
 TITLED = {figure.title: figure for figure in FIGURES}
 
 COLOURS_OF_TERMS = dict(
-    zip((*PRODUCTS, "bias"), (COLOURS[0], COLOURS[6], COLOURS[5], COLOURS[1], COLOURS[2]), strict=True)
+    zip((*PRODUCTS, "bias"), (*(COLOURS[at] for at in (0, 6, 5, 1)), RULE, MUTED, COLOURS[2]), strict=True)
 )
-"""Colour of each product of content and position in the logits, and of an encoding's bias."""
+"""Colour of each product of content, position and constants in the logits, and of an encoding's bias."""
 
 
 def draw(table: Table) -> Figure | None:

@@ -1,4 +1,4 @@
-"""Ablation: the loss of a model whose attention logits lack one of the four products of content and position."""
+"""Ablation: the loss of a model whose attention logits lack one product of content, position or constants."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

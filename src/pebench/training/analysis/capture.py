@@ -41,7 +41,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Parts:
-    """The residual stream in front of a block as a sum: position (L, D), and constant (D); content is what is left."""
+    """The residual stream in front of a block as a sum: position (L, D), and constant (D); content is what is left.
+
+    Content and position have no mean: a vector that all tokens have in common tells neither.
+    """
 
     position: Tensor
     constant: Tensor
@@ -106,18 +109,18 @@ class Capture:
     def parts(self) -> tuple[Parts, ...]:
         """The parts of position and of constant in front of each block: what all examples have in common.
 
-        In front of the first block it is what the encoding adds there, exactly, if it adds. Elsewhere it is the mean
-        over the examples of the first half, so that on the second half what is left is no artefact of the fit.
+        In front of the first block position is what the encoding adds there less its mean, exactly, if it adds.
+        Elsewhere it is the mean over the examples of the first half, so that on the second half what is left is no
+        artefact of the fit.
         """
         return tuple(self._parts(layer) for layer in self.layers)
 
     def _parts(self, layer: Layer) -> Parts:
-        if layer.index == 0 and self.additive:
-            zero = torch.zeros_like(layer.x[0])
-            return Parts(zero if self.position is None else self.position, zero[0])
         x, valid = layer.x[self.fit], self.valid[self.fit].unsqueeze(-1)
-        constant = (x * valid).sum((0, 1)) / valid.sum()
-        counts = valid.sum(0)
+        constant, counts = (x * valid).sum((0, 1)) / valid.sum(), valid.sum(0)  # (D), (L, 1)
+        if layer.index == 0 and self.additive:
+            added = torch.zeros_like(x[0]) if self.position is None else self.position
+            return Parts(added - (added * counts).sum(0) / counts.sum(), constant)
         means = (x * valid).sum(0) / counts.clamp(min=1)  # (L, D)
         return Parts(torch.where(counts > 0, means - constant, torch.zeros_like(means)), constant)
 

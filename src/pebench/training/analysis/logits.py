@@ -1,4 +1,4 @@
-"""Attention logits taken apart: queries and keys as sums of a part of content and a part of position."""
+"""Attention logits taken apart: queries and keys as sums of parts of content, of position and of constants."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Logits:
 
     Args:
         total: (B, H, L, L), all of it, without masks.
-        terms: The four products by the names in `PRODUCTS`, ``bias`` for the encoding's term, and ``rest``.
+        terms: The products by the names in `PRODUCTS`, ``bias`` for the encoding's term, and ``rest``.
         allowed: (B, 1, L, L), True where a query may look at a key.
     """
 
@@ -53,10 +53,11 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
 
 
 def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads]:
-    """Return the parts of content and of position in queries and keys, behind the encoding's hook.
+    """Return the parts ``content``, ``position`` and ``constant`` of queries and keys, behind the encoding's hook.
 
     The block's norm divides by one number for each token, so that it is linear once that number is known, as are the
-    projections. What the hook makes of queries and keys must be affine; its constant part counts as position.
+    projections. What the hook makes of queries and keys must be affine; its constant part counts as position. The
+    constant is what is left: the mean vector of all tokens, and the biases of norm and projections.
 
     Args:
         capture: Capture of the model.
@@ -66,7 +67,8 @@ def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads
     Raises:
         ValueError: If the encoding's `query_key` is not affine in queries and keys.
     """
-    parts, moved = capture.parts[layer.index], _hook(capture, layer, layer.block.attention_norm(x))
+    parts, normed = capture.parts[layer.index], layer.block.attention_norm(x)
+    moved = _hook(capture, layer, normed)
     position = parts.position.expand_as(x)
     of_content, of_position = _project(layer, x - position - parts.constant, x), _project(layer, position, x)
     base = moved((torch.zeros_like(of_content[0]), torch.zeros_like(of_content[1])))
@@ -76,7 +78,8 @@ def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads
         if not torch.allclose(found, expected, rtol=0, atol=AFFINE * float(expected.abs().max())):
             name = capture.encoding.name
             raise ValueError(f"query_key of encoding {name!r} is not affine, so that its logits have no parts")
-    return {"content": content, "position": placed}
+    whole = moved(_heads(layer, layer.block.attention.qkv(normed)))
+    return {"content": content, "position": placed, "constant": _minus(_minus(whole, content), placed)}
 
 
 def _hook(capture: Capture, layer: Layer, normed: Tensor) -> Callable[[Heads], Heads]:
@@ -91,7 +94,7 @@ def _hook(capture: Capture, layer: Layer, normed: Tensor) -> Callable[[Heads], H
 
 
 def product(moved: Mapping[str, Heads], name: str, layer: Layer) -> Tensor:
-    """Return one of the four products (B, H, L, L), as it stands in the logits."""
+    """Return one of the products (B, H, L, L), as it stands in the logits."""
     query, key = name.split("-")
     return _scale(layer) * moved[query][0] @ moved[key][1].transpose(-2, -1)
 

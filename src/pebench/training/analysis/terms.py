@@ -1,4 +1,4 @@
-"""Shares of the four products of content and position in the attention logits, by layer and head."""
+"""Shares of the products of content, position and constants in the attention logits, by layer and head."""
 
 from collections.abc import Iterable
 
@@ -20,9 +20,10 @@ def terms(capture: Capture) -> dict[str, list[list[float | None]]] | None:
 
     Returns:
         For each of ``content-content``, ``content-position`` (a query's content with a key's position),
-        ``position-content``, ``position-position``, ``bias`` (the encoding's term) and ``rest`` (constants of the norm
-        and the projections): a share for each layer and head. None where the encoding's hook is not affine in queries
-        and keys.
+        ``position-content``, ``position-position``, ``constant-content`` and ``constant-position`` (keys that every
+        query prefers alike), ``bias`` (the encoding's term) and ``rest`` (keys' constants, which differ between keys
+        only by the divisor of their norm, or where the encoding changes them): a share for each layer and head. None where the encoding's hook is not
+        affine in queries and keys.
 
     Source:
         The four terms: Ke et al. 2020, equation 6, https://arxiv.org/abs/2006.15595.
