@@ -11,6 +11,7 @@ TITLES = {
     "scale": "The scale of position relative to content",
     "site": "Where position enters",
     "depth": "Depth",
+    "inside": "Inside the model, and rivals of the main finding",
     "extrapolation": "Longer texts and larger images",
     "topics": "Topics, which hardly need order",
     "embedded": "All encodings, on tasks that come with the package",

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from pebench.config import RunConfig
+from pebench.engine.plans import UNDECLARED
 from pebench.engine.preview import Preview
-from pebench.engine.run import UNDECLARED
 from pebench.formatting import counted, duration_text, si_text
 from pebench.runs.costs import Cost
 

@@ -7,7 +7,7 @@ from typing import Any
 from pebench.config import REFERENCE_ENCODING, TIERS
 from pebench.config.overrides import parse_settings
 from pebench.engine.execution import RunOptions
-from pebench.engine.run import UNDECLARED, FixedPlan
+from pebench.engine.plans import UNDECLARED, FixedPlan
 from pebench.errors import UserError, unknown_name
 from pebench.runs.plan import Plan
 from pebench.runs.records import read_config

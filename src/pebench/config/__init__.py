@@ -1,5 +1,6 @@
 """The configuration of a run: typed, frozen settings, and their names on the command line. Torch-free."""
 
+from pebench.config.checks import check_run, check_seed
 from pebench.config.options import Options
 from pebench.config.overrides import (
     assignments,
@@ -22,6 +23,7 @@ from pebench.config.protocol import (
     SELECTION_SEED,
     STAGES,
     TIERS,
+    TOKEN_TABLES,
 )
 from pebench.config.run import (
     LATER,
@@ -30,15 +32,13 @@ from pebench.config.run import (
     ModelConfig,
     RunConfig,
     TrainConfig,
-    check_run,
-    check_seed,
     dotted_settings,
     section_values,
 )
 
 __all__ = [
     "CORE_ENCODINGS", "LATER", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES",
-    "SECTIONS", "SEGMENTS", "SELECTION_SEED", "STAGES", "TIERS", "DataConfig", "ModelConfig", "Options", "RunConfig",
-    "TrainConfig", "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override", "parse_settings",
-    "python_value", "section_values", "setting_names", "sort_key", "typed",
+    "SECTIONS", "SEGMENTS", "SELECTION_SEED", "STAGES", "TIERS", "TOKEN_TABLES", "DataConfig", "ModelConfig", "Options",
+    "RunConfig", "TrainConfig", "assignments", "check_run", "check_seed", "dotted_settings", "literal", "override",
+    "parse_settings", "python_value", "section_values", "setting_names", "sort_key", "typed",
 ]  # fmt: skip

@@ -26,6 +26,9 @@ MONITORS = ("loss", "metric")
 SEGMENTS = ("sum", "concat")
 """Ways in which a model may be given the segment of each token, by `pebench.layers.SegmentedEmbedding`."""
 
+TOKEN_TABLES = ("frozen", "trained")
+"""Ways in which a run may use the token table of another run: as it is, or as a start that training changes."""
+
 STAGES = ("test", "select")
 """Purpose of a run: to be tested, or to choose a setting by its validation metrics. The latter is never tested."""
 

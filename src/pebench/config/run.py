@@ -3,13 +3,12 @@
 import functools
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pebench.config.protocol import MONITORS, PRECISIONS, PROTOCOL_VERSION, REGIMES, SEGMENTS, STAGES
-from pebench.errors import UserError, unknown_name
+from pebench.config.checks import check_run, check_seed
+from pebench.config.protocol import PROTOCOL_VERSION
 from pebench.formatting import format_encoding
 
 
@@ -70,6 +69,8 @@ class TrainConfig:
         precision: A Lightning precision, one of `PRECISIONS`.
         compile: Compile the trunk with ``torch.compile``, which takes about a minute before the first step.
         monitor: Validation quantity that chooses the weights tested, one of `MONITORS`.
+        token_table: Take the token table of the run of ``none`` that is otherwise the same, and keep it as it is or
+            train it on, one of `TOKEN_TABLES`; ``None`` draws a table.
     """
 
     max_steps: int = 1000
@@ -82,13 +83,16 @@ class TrainConfig:
     precision: str = "32-true"
     compile: bool = False
     monitor: str = "loss"
+    token_table: str | None = None
 
 
 SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
 """Sections of a configuration, in the order in which their settings are listed."""
 
 
-LATER: dict[str, Any] = {"model.tied": False, "model.token_pace": None, "model.segments": None}
+LATER: dict[str, Any] = {
+    "model.tied": False, "model.token_pace": None, "model.segments": None, "train.token_table": None,
+}  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 
 
@@ -231,69 +235,3 @@ class RunConfig:
 def _digest(text: str) -> str:
     # 48 bits: of a million configurations, two have the same key with a probability of about 0.2 %.
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def check_run(config: RunConfig) -> None:
-    """Refuse a configuration that cannot work, before anything trains.
-
-    Raises:
-        UserError: With the setting, the expected and the given value.
-    """
-    _check_positive(config)
-    _check_ranges(config)
-    _check_names(config)
-    check_seed(config.seed)
-
-
-POSITIVE = (
-    "model.d_model", "model.num_heads", "model.d_ff", "model.token_pace", "train.max_steps", "train.batch_size",
-    "train.learning_rate", "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
-)  # fmt: skip
-"""Settings that must be positive and finite, unless they are None."""
-
-
-def _check_positive(config: RunConfig) -> None:
-    for name, value in config.values_of(POSITIVE).items():
-        # Written so that NaN is refused too: every comparison with it is false.
-        if value is not None and not 0 < value < math.inf:
-            raise UserError(f"{name} must be positive, got {value}.")
-
-
-def _check_ranges(config: RunConfig) -> None:
-    # The upper ends are excluded: a dropout of 1 leaves nothing of the input, and a warm-up of 1 no step to decay over.
-    model, train = config.model, config.train
-    for name, value, top in (
-        ("model.num_layers", model.num_layers, math.inf),
-        ("model.dropout", model.dropout, 1),
-        ("train.warmup", train.warmup, 1),
-        ("train.weight_decay", train.weight_decay, math.inf),
-    ):
-        if not 0 <= value < top:
-            raise UserError(f"{name} must be in [0, {top}), got {value}.")
-    if model.d_model % model.num_heads:
-        raise UserError(
-            f"model.d_model must be a multiple of model.num_heads, got {model.d_model} and {model.num_heads}."
-        )
-
-
-def _check_names(config: RunConfig) -> None:
-    for name, chosen, known in (
-        ("model.segments", config.model.segments or "null", ("null", *SEGMENTS)),
-        ("train.precision", config.train.precision, PRECISIONS),
-        ("train.monitor", config.train.monitor, MONITORS),
-        ("regime", config.regime, REGIMES),
-        ("stage", config.stage, STAGES),
-    ):
-        if chosen not in known:
-            raise unknown_name(name, chosen, known)
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that is out of range.
-
-    Raises:
-        UserError: With the limits.
-    """
-    # The seeds that numpy and Lightning take.
-    if not 0 <= seed < 2**32:
-        raise UserError(f"a seed must be in [0, 2^32), got {seed}.")

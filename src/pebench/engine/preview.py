@@ -8,10 +8,11 @@ from typing import Unpack
 from pebench.config import RunConfig
 from pebench.engine.execution import RunOptions, check_devices, execution, missing_weights, runs_at_a_time
 from pebench.engine.executors import find_executor
-from pebench.engine.run import make_plan
+from pebench.engine.plans import make_plan
 from pebench.runs.costs import Cost, check_costs
 from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states
 from pebench.runs.suite import Suite
+from pebench.runs.token_tables import table_sources
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def preview_suite(
     known = load_records(selecting, how.out)
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
     runs = [*selecting, *plan.testing(known)]
+    runs = list({config.key: config for config in (*table_sources(runs), *runs)}.values())
     found = run_states(runs, how.out)
     # Runs that another process is making are not this call's to make.
     left = ("to do", "failed") if how.retry_failed else ("to do",)

@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -22,6 +23,7 @@ from pebench.engine.executors import Executor, Resources, find_executor
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
+from pebench.engine.plans import UNDECLARED, make_plan
 from pebench.engine.signals import handling
 from pebench.formatting import counted
 from pebench.results.frame import Results
@@ -30,45 +32,13 @@ from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.costs import check_costs
 from pebench.runs.plan import Plan, load_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
-from pebench.runs.suite import Encoding, Suite, load_suite
+from pebench.runs.suite import Encoding, Suite
+from pebench.runs.token_tables import check_weights, table_sources
 from pebench.tasks import find_task
 from pebench.tasks.registry import clash as task_clash
 from pebench.tasks.registry import normal_name
 
-UNDECLARED = "command line"
-"""Name of a suite that no file declares."""
-
-STAGES = ("selecting", "testing")
-
-
-class FixedPlan(Plan):
-    """Exactly the runs of some configurations, whatever their seeds; nothing is selected."""
-
-    @staticmethod
-    def of(configs: Sequence[RunConfig], reference: str = REFERENCE_ENCODING) -> "FixedPlan":
-        """Return the plan of some configurations, whose results are compared to the row called `reference`."""
-        tasks = list(dict.fromkeys(config.task for config in configs))
-        return FixedPlan(Suite(UNDECLARED, "", tasks, reference=reference), configs)
-
-    def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
-        """Return the runs, each once."""
-        return list({config.key: config for config in self.kinds}.values())
-
-
-def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
-    """Return the plan of a suite.
-
-    Args:
-        suite: A suite, its name or file, its plan, or the configurations of exact runs.
-
-    Raises:
-        UserError: For everything that does not exist or cannot work, in one message.
-    """
-    if isinstance(suite, Plan):
-        return suite
-    if isinstance(suite, str | Path):
-        suite = load_suite(str(suite))
-    return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
+TABLES, SELECTING, TESTING = "making token tables", "selecting", "testing"
 
 
 def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
@@ -162,32 +132,48 @@ def run_suite(
     with environment(how):
         with observer.loading():
             plan = make_plan(suite)
-        for title in STAGES:
-            if title == "selecting":
-                runs = plan.selecting()
-            else:
-                runs = plan.testing(records)  # only now: the selecting runs decide what is tested
+        for title, runs in _stages(plan, records):
+            if title == TESTING:
                 untested = _untested(plan, records, how, observer)
             if not runs:
                 continue
+            made = replace(how, keep_weights=how.keep_weights or title == TABLES)
             known = load_records(runs, how.out)
-            stage = _stage(title, runs, known, plan, how)
-            observer.planned(stage)
-            for message in _warnings(runs, known, how):
-                observer.note(message)
+            stage = _planned(title, runs, known, plan, made, observer)
             if stage.todo:
                 failed = [known[config.key] for config in stage.todo if config.key in known]
-                with _prepared(stage, failed, how, observer) as (execute, worker_options, resources):
+                with _prepared(stage, failed, made, observer) as (execute, worker_options, resources):
                     # called here and not one function deeper, so that a traceback from a loss stays short
                     execute(stage.todo, worker_options, resources, observer)
                 known |= load_records(stage.todo, how.out)
-            records |= known
+            if title != TABLES:
+                records |= known
+            elif how.elsewhere and stage.todo:
+                observer.note("once these are done, the same command prints the runs that take their token tables")
+                break
         missing = [config for config in runs if config.key not in records]  # of the last stage, which tests
     return Results(list(records.values()), plan.suite, missing=missing, untested=untested)
 
 
-def _stage(title: str, runs: Sequence[RunConfig], known: Mapping[str, Record], plan: Plan, how: Execution) -> Stage:
-    """Return a stage: which of its runs are left, and how many failures are kept."""
+def _stages(plan: Plan, records: Mapping[str, Record]) -> Iterator[tuple[str, list[RunConfig]]]:
+    """Yield the title and the runs of each stage; which runs these are depends on the records of those before."""
+    for title in (SELECTING, TESTING):
+        runs = plan.selecting() if title == SELECTING else plan.testing(records)
+        yield TABLES, table_sources(runs)
+        yield title, runs
+
+
+def _planned(
+    title: str,
+    runs: Sequence[RunConfig],
+    known: Mapping[str, Record],
+    plan: Plan,
+    how: Execution,
+    observer: Observer,
+) -> Stage:
+    """Return a stage, and tell the observer: which of its runs are left, and how many failures are kept."""
+    if title == TABLES:
+        check_weights(known.values(), how.out)
     todo = []
     for config in runs:
         record = known.get(config.key)
@@ -195,9 +181,14 @@ def _stage(title: str, runs: Sequence[RunConfig], known: Mapping[str, Record], p
         if record is None or (how.retry_failed and not record.ok):
             todo.append(config)
     failed = 0 if how.retry_failed else sum(not record.ok for record in known.values())
-    if title == "selecting":
+    if title == SELECTING:
         title = f"selecting {', '.join(plan.suite.select)}"
-    return Stage(runs, todo, failed, title if plan.suite.select else "", tuple(plan.suite.vary))
+    titled = plan.suite.select or title == TABLES
+    stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary))
+    observer.planned(stage)
+    for message in _warnings(runs, known, how):
+        observer.note(message)
+    return stage
 
 
 def _untested(plan: Plan, records: Mapping[str, Record], how: Execution, observer: Observer) -> list[RunConfig]:

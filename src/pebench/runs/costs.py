@@ -73,8 +73,7 @@ def cost(config: RunConfig) -> Cost:
     from pebench.models.outline import Ends, Outline, encoding_widths
 
     task, model = find_task(config.task), config.model
-    if model.tied and (task.image or not task.kind.per_token):
-        raise UserError(f"model.tied serves tasks that predict tokens, such as lm-wikitext2, got {config.task}.")
+    _check_task_has(config)
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, task.extent(config.data), causal=task.causal)
     try:
         with torch.random.fork_rng(devices=[]):
@@ -86,10 +85,6 @@ def cost(config: RunConfig) -> Cost:
     except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
-    if model.token_pace is not None and task.image:
-        raise UserError(f"model.token_pace serves tasks on text, which have a token table, got {config.task}.")
-    if model.segments is not None and task.separator is None:
-        raise UserError(f"model.segments serves tasks on pairs of texts, such as text-pairs, got {config.task}.")
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
     outputs = task.num_classes or vocab_size
     pooled, patch_size = not task.kind.per_token, config.data.patch_size or 1
@@ -99,6 +94,8 @@ def cost(config: RunConfig) -> Cost:
             outline = Outline(ends, encoding, model.d_ff)
     except ValueError as error:
         raise UserError(f"{config.task} with {config.encoding}: {error}") from error
+    if config.train.token_table == "frozen":
+        outline.input.requires_grad_(False)
     options = tuple(sorted(config.encoding_args.items()))  # hashable, for the cache of the counts
     maker: Any = type(encoding)  # mypy takes nn.Module's classes to have no hash
     return Cost(
@@ -108,6 +105,28 @@ def cost(config: RunConfig) -> Cost:
         hooks=functools.partial(_hook_flops, maker, options, spec),
         batch_size=config.train.batch_size,
     )
+
+
+def _check_task_has(config: RunConfig) -> None:
+    """Refuse settings for something that the task or its model lacks."""
+    task, model = find_task(config.task), config.model
+    for name, given, served, serves in (
+        (
+            "model.tied",
+            model.tied,
+            task.kind.per_token and not task.image,
+            "tasks that predict tokens, as lm-wikitext2",
+        ),
+        ("model.token_pace", model.token_pace, not task.image, "tasks on text, which have a token table"),
+        ("model.segments", model.segments, task.separator is not None, "tasks on pairs of texts, such as text-pairs"),
+        ("train.token_table", config.train.token_table, not task.image, "tasks on text, which have a token table"),
+    ):
+        if given and not served:
+            raise UserError(f"{name} serves {serves}, got {config.task}.")
+    if config.train.token_table and (model.tied or model.segments):
+        raise UserError(
+            "train.token_table needs a token table that does nothing else: no model.tied, no model.segments."
+        )
 
 
 @functools.cache

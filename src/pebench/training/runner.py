@@ -33,6 +33,7 @@ from pebench.training.position_share import measure_position_share
 from pebench.training.probe import Probe, probe
 from pebench.training.resume import check_best, clear, resumable_step
 from pebench.training.tensorboard import RunLogger, log_outcome
+from pebench.training.token_tables import take_table
 from pebench.training.trainer import best_checkpoint, make_trainer
 from pebench.training.weights import keep_weights
 
@@ -110,7 +111,9 @@ def train(
         metrics |= measure_extrapolation(trainer, module, data, attempt.task.beyond, stop)
         if trainer.is_global_zero:
             # Parameters are a function of the seed: built again, the model is as it was before training.
-            shares = measure(build(config, data), module, data, stop)
+            untrained = build(config, data)
+            take_table(untrained, config, options.out)
+            shares = measure(untrained, module, data, stop)
 
     record = _make_record(config, attempt, metrics, memory, shares)
     if options.analyze and config.stage == "test" and trainer.is_global_zero:
@@ -157,6 +160,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     task, folder = find_task(config.task), options.out / config.directory
     data = datamodule_of(config, options.data_dir)
     module = build(config, data)
+    take_table(module, config, options.out)
     plugins = described_plugins(task, module.trunk.encoding)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"

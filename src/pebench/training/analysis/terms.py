@@ -22,8 +22,8 @@ def terms(capture: Capture) -> dict[str, list[list[float | None]]] | None:
         For each of ``content-content``, ``content-position`` (a query's content with a key's position),
         ``position-content``, ``position-position``, ``constant-content`` and ``constant-position`` (keys that every
         query prefers alike), ``bias`` (the encoding's term) and ``rest`` (keys' constants, which differ between keys
-        only by the divisor of their norm, or where the encoding changes them): a share for each layer and head. None where the encoding's hook is not
-        affine in queries and keys.
+        only by the divisor of their norm, or where the encoding changes them): a share for each layer and head. None
+        where the encoding's hook is not affine in queries and keys.
 
     Source:
         The four terms: Ke et al. 2020, equation 6, https://arxiv.org/abs/2006.15595.

@@ -1,0 +1,42 @@
+"""The plan of a call: of a declared suite, of the runs that a command line asks for, or of exact configurations."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pebench.config import REFERENCE_ENCODING, RunConfig
+from pebench.runs.plan import Plan
+from pebench.runs.records import Record
+from pebench.runs.suite import Suite, load_suite
+
+UNDECLARED = "command line"
+"""Name of a suite that no file declares."""
+
+
+class FixedPlan(Plan):
+    """Exactly the runs of some configurations, whatever their seeds; nothing is selected."""
+
+    @staticmethod
+    def of(configs: Sequence[RunConfig], reference: str = REFERENCE_ENCODING) -> "FixedPlan":
+        """Return the plan of some configurations, whose results are compared to the row called `reference`."""
+        tasks = list(dict.fromkeys(config.task for config in configs))
+        return FixedPlan(Suite(UNDECLARED, "", tasks, reference=reference), configs)
+
+    def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
+        """Return the runs, each once."""
+        return list({config.key: config for config in self.kinds}.values())
+
+
+def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
+    """Return the plan of a suite.
+
+    Args:
+        suite: A suite, its name or file, its plan, or the configurations of exact runs.
+
+    Raises:
+        UserError: For everything that does not exist or cannot work, in one message.
+    """
+    if isinstance(suite, Plan):
+        return suite
+    if isinstance(suite, str | Path):
+        suite = load_suite(str(suite))
+    return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
