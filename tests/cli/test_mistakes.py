@@ -190,6 +190,17 @@ def test_a_mistake_is_told_in_a_line(
     assert "Traceback" not in message
 
 
+@pytest.mark.parametrize("words", [["show", "x" * 5000], ["run", "--task", "x" * 5000], ["list", "x" * 5000]])
+def test_what_was_given_is_not_repeated_at_length(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert 300 < len(capsys.readouterr().err) < 2000
+
+
+def test_no_message_commands_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "\x1b[31mred"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
 def test_a_device_that_is_not_there_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

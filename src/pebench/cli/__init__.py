@@ -4,6 +4,7 @@ import codecs
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -13,6 +14,9 @@ from pebench.cli.parser import parser
 from pebench.errors import UserError
 
 EXIT_USAGE = 2
+
+LONGEST = 500
+"""Characters of a word in a message; a file system has paths that are longer, but nobody reads them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # here, where a reader that has left is no error
     except UserError as error:
-        print(f"pebench: error: {error}", file=sys.stderr)
+        print(f"pebench: error: {_readable(error)}", file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
@@ -47,8 +51,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
-        print(f"pebench: error: {what}", file=sys.stderr)
+        print(f"pebench: error: {_readable(what)}", file=sys.stderr)
         return EXIT_USAGE
+
+
+def _readable(message: object) -> str:
+    """Return a message whose very long words, which somebody gave, are cut, and that no terminal takes for commands."""
+    shown = "".join(
+        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in str(message)
+    )
+    return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1...", shown)
 
 
 def _accept_unicode(stream: TextIO) -> None:
