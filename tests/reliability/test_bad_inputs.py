@@ -30,7 +30,8 @@ TEXTS = (
     "../../x", "/nonexistent/x", "/dev/null", "/etc/passwd", "a\nb", "a\tb", "\x1b[31mred", "é", "日本", "\u202e",
     "\ud800", "a|b", "<img onerror=x>", "[x](javascript:1)", "=1+1", "%s", "{0}", "$HOME", "`id`", "x" * 300,
     "x" * 5000, "add(", "add)", "add()", "rope(theta=)", "rope(theta=1", "rope(theta='", "rope(theta=__import__('os'))",
-    "lambda: 0", "nowhere:Thing", "os:system", "os.path:join", "pebench:run", ":", "a:b:c", "vit-digits", "add", "core", "smoke",
+    "lambda: 0", "nowhere:Thing", "os:system", "os.path:join", "pebench:run", ":", "a:b:c", "vit-digits", "add",
+    "core", "smoke",
 )  # fmt: skip
 """Values that have broken some program: empty, huge, of another kind, special to a shell, a page or Python."""
 
