@@ -14,7 +14,7 @@ class Failure:
     Args:
         injected: How the failure is brought about.
         expected: How it is survived.
-        tests: Tests that inject it, as ``file::function`` below tests/; a class may stand between.
+        tests: Tests that inject it, as ``file::function`` below tests/.
     """
 
     injected: str
@@ -24,11 +24,161 @@ class Failure:
 
 KILLS = "reliability/test_kills.py::"
 EXECUTORS = "engine/test_executors.py::"
+RESUME = "training/test_resume.py::"
+LEASES = "runs/test_leases.py::"
+RECORDS = "runs/test_records.py::"
 
 FAILURES = {
     "F1": Failure(
-        "a run's process is killed, at random moments",
-        "the other runs go on; the run is made again, bit for bit",
+        "a run's process is killed at random moments",
+        "the other runs go on; it is made again, bit for bit",
         (f"{KILLS}test_a_kill_of_a_run_loses_nothing", f"{EXECUTORS}test_a_run_that_is_killed_leaves_the_signal"),
+    ),
+    "F2": Failure(
+        "the command, its server, or everything is killed at random moments",
+        "no process is left; no finished run is made again; the rest is, bit for bit",
+        (
+            f"{KILLS}test_a_kill_of_the_command_loses_nothing",
+            f"{KILLS}test_a_kill_of_the_server_loses_nothing",
+            f"{KILLS}test_a_kill_of_everything_at_once_loses_nothing",
+            f"{EXECUTORS}test_nothing_survives_a_parent_that_is_killed",
+        ),
+    ),
+    "F3": Failure(
+        "death at a single system call: write through, rename, link, remove",
+        "a record is there completely or not at all; leftovers are cleared",
+        (f"{KILLS}test_a_death_at_a_system_call_loses_nothing",),
+    ),
+    "F4": Failure(
+        "several commands make the same runs at once",
+        "each run is made once",
+        (f"{EXECUTORS}test_several_that_do_the_same_plan_share_it", f"{LEASES}test_of_many_processes_one_gets_the_run"),
+    ),
+    "F5": Failure(
+        "claims of dead processes, of other machines, of reused process numbers",
+        "a dead one's run is taken, a living one's is left",
+        (
+            f"{LEASES}test_the_run_of_a_dead_process_can_be_taken_over",
+            f"{LEASES}test_another_process_with_the_same_number_is_not_the_holder",
+            f"{LEASES}test_another_machines_lease_counts_while_it_is_fresh",
+            f"{LEASES}test_a_process_that_cannot_be_seen_from_here_is_not_taken_for_dead",
+            f"{LEASES}test_a_lease_that_cannot_be_read_counts_while_it_is_fresh",
+        ),
+    ),
+    "F6": Failure(
+        "SIGINT, SIGTERM, SIGHUP, and two in a row",
+        "the command ends soon, and goes on where it was",
+        (
+            f"{KILLS}test_a_signal_ends_the_command_which_then_goes_on",
+            f"{EXECUTORS}test_a_run_that_is_asked_to_end_at_any_moment_goes_on_later",
+            "cli/test_interrupts.py::test_an_interrupted_command_goes_on_where_it_was_stopped",
+            "cli/test_interrupts.py::test_an_interrupt_while_starting_causes_no_traceback",
+        ),
+    ),
+    "F7": Failure(
+        "a loss that is no number, or larger than any",
+        "the run ends as diverged, tables say so, the others go on",
+        (
+            f"{EXECUTORS}test_a_run_that_diverges_leaves_its_step",
+            "training/test_optimisation.py::test_a_validation_that_is_no_number_is_a_divergence",
+            "training/test_optimisation.py::test_a_model_that_diverged_before_the_first_look_leaves_no_record",
+            "training/test_optimisation.py::test_a_huge_loss_has_a_perplexity_that_json_can_hold",
+        ),
+    ),
+    "F8": Failure("memory runs out", "a record says so; the others go on", (f"{EXECUTORS}test_a_failure_has_a_kind",)),
+    "F9": Failure(
+        "a full disk, in bytes or in files",
+        "what is written stays whole; a message names the folder",
+        (
+            f"{EXECUTORS}test_a_disk_that_is_full_ends_no_other_run",
+            f"{RESUME}test_a_checkpoint_that_cannot_be_written_leaves_the_one_before",
+            f"{RECORDS}test_a_write_that_fails_leaves_nothing",
+            f"{RECORDS}test_a_write_that_fails_keeps_the_record_before_it",
+        ),
+    ),
+    "F10": Failure(
+        "records, checkpoints, claims and plans that are cut short, zeroed or changed in one bit",
+        "they are noticed and named, and the run is made again",
+        (
+            f"{RESUME}test_a_damaged_checkpoint_is_as_good_as_none",
+            f"{RECORDS}test_a_damaged_record_counts_as_absent",
+            f"{RECORDS}test_a_damaged_file_is_named",
+            "runs/test_plan.py::test_a_damaged_plan_is_ignored",
+        ),
+    ),
+    "F13": Failure(
+        "a run is interrupted at any step",
+        "it ends as the undisturbed one, to the last bit",
+        (
+            f"{RESUME}test_an_interrupted_run_ends_as_the_undisturbed_one",
+            f"{RESUME}test_a_stop_while_testing_costs_no_training",
+            "training/test_ddp.py::test_an_interrupted_run_on_two_processes_resumes",
+        ),
+    ),
+    "F14": Failure(
+        "the same run in another order, beside others, with another hash seed",
+        "the same key and the same metrics",
+        (
+            f"{EXECUTORS}test_metrics_do_not_depend_on_jobs_order_or_process",
+            f"{EXECUTORS}test_metrics_do_not_depend_on_the_hash_seed",
+            "tasks/test_configurations.py::test_the_key_is_the_same_in_every_process",
+        ),
+    ),
+    "F16": Failure(
+        "a run that hangs, or leaves children and threads behind",
+        "it is ended at its time limit, with all that it started",
+        (f"{EXECUTORS}test_a_run_beyond_its_time_limit_is_ended",),
+    ),
+    "F17": Failure(
+        "a run that ends its process",
+        "it counts as failed; the others go on",
+        (f"{EXECUTORS}test_an_exit_in_the_middle_is_a_failure",),
+    ),
+    "F18": Failure(
+        "no network, one that hangs, one that is forbidden",
+        "a message at once, with what to do; nothing is asked that is forbidden",
+        (
+            "cli/test_mistakes.py::test_offline_says_at_once_what_to_do",
+            "data/test_sources.py::test_without_network_both_ways_out_are_named",
+            "data/test_sources.py::test_a_forbidden_network_is_not_asked",
+            "data/test_sources.py::test_a_network_that_hangs_is_given_up_in_time",
+        ),
+    ),
+    "F20": Failure(
+        "runs that are missing from a report",
+        "the table says which; --strict exits with 1",
+        (
+            "results/test_absences.py::test_what_the_suite_planned_and_is_not_there_is_told",
+            "results/test_absences.py::test_strict_names_every_absent_run",
+        ),
+    ),
+    "F21": Failure(
+        "Ray loses a worker or a node",
+        "the run is made elsewhere",
+        (
+            "engine/cluster/test_ray.py::test_a_run_whose_node_is_lost_is_done_on_another",
+            "engine/cluster/test_ray.py::test_a_run_whose_worker_is_killed_is_started_again_but_not_for_ever",
+        ),
+    ),
+    "F22": Failure(
+        "SLURM kills, signals or cancels a job",
+        "the run is submitted again, and goes on",
+        (
+            "engine/cluster/test_slurm.py::test_a_run_whose_job_is_killed_is_submitted_again_but_not_for_ever",
+            "engine/cluster/test_slurm.py::test_a_job_that_must_end_saves_its_run_which_then_goes_on",
+        ),
+    ),
+    "F25": Failure(
+        "TensorBoard's folder after an interruption",
+        "no point twice, one row of hyperparameters",
+        (
+            f"{RESUME}test_what_was_logged_after_the_checkpoint_is_not_shown_twice",
+            "training/test_run_logs.py::test_tensorboard_has_one_row_of_hyperparameters",
+        ),
+    ),
+    "F28": Failure(
+        "a file system that cannot link, or whose writes fail",
+        "no run is lost",
+        (f"{LEASES}test_a_file_system_without_links_will_do", f"{RECORDS}test_a_write_that_fails_leaves_nothing"),
     ),
 }
