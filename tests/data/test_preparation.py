@@ -117,7 +117,9 @@ def test_a_preparation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(torch, "save", full)
-    with pytest.raises(UserError, match=r"/cache' cannot be written \(no space left on device\).* set PEBENCH_CACHE_DIR"):
+    with pytest.raises(
+        UserError, match=r"/cache' cannot be written \(no space left on device\).* set PEBENCH_CACHE_DIR"
+    ):
         datamodule("vit-digits").prepare_data()
     assert list((tmp_path / "cache").iterdir()) == []
 

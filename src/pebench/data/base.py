@@ -150,8 +150,7 @@ class TensorDataModule(lightning.LightningDataModule):
     def _open(self) -> bool:
         """Map the prepared tensors into memory, if they are there and what was written; say whether they are."""
         try:
-            # Mapped: processes on one machine share the pages.
-            values = torch.load(self.file, weights_only=True, mmap=True)
+            values = _loaded(self.file)
             prepared, name = Prepared(values["tensors"], values["meta"]), values["file"]
             # All of them are read, at some hundred MB a second: a bit that has flipped on the disk would train as well.
             intact = (name, prepared.fingerprint) == (self.file.name, values["sha256"])
@@ -223,6 +222,15 @@ class TensorDataModule(lightning.LightningDataModule):
     def goes_to_gpu(self) -> bool:
         """True if batches go to a GPU, which waits for its earlier work before it copies from memory not pinned."""
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    """Return what `torch.save` wrote to a file, mapped into memory: processes on one machine share the pages."""
+    try:
+        return torch.load(path, weights_only=True, mmap=True)  # type: ignore[no-any-return]
+    except UnicodeEncodeError:  # torch maps no file whose path is not Unicode, as paths of Linux need not be
+        with path.open("rb") as file:
+            return torch.load(file, weights_only=True)  # type: ignore[no-any-return]
 
 
 def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:

@@ -17,6 +17,7 @@ from pebench.errors import UserError, shown
 from pebench.seeding import stream
 from pebench.tasks import sources
 
+
 class Images(TensorDataModule):
     """Images kept as bytes, normalised and augmented on the device, a whole batch at a time.
 

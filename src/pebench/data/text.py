@@ -19,6 +19,7 @@ from pebench.data.words import SPECIAL, encode, train_words
 from pebench.errors import UserError
 from pebench.tasks import sources
 
+
 class LabelledTexts(TensorDataModule):
     """Labelled texts as token ids, batched by length.
 

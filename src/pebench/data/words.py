@@ -44,7 +44,7 @@ def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, 
         max_len: Largest number of tokens kept of a text.
     """
     tokenizer.enable_truncation(max_len)
-    tokens, lengths = list[Any](), list[int]()
+    tokens, lengths = [np.zeros(0, dtype=np.int32)], list[int]()  # there may be no texts
     for ids in token_ids(tokenizer, texts):
         tokens.append(np.concatenate(ids))
         lengths += map(len, ids)
