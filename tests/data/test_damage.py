@@ -162,9 +162,10 @@ def test_a_flipped_byte_of_a_table_is_noticed(place, published):
         data = datamodule("text-imdb", folder)
         try:
             data.prepare_data()
-            assert data.fingerprint == expected.fingerprint  # of statistics, say, that nobody reads
         except UserError as error:
-            assert str(path) in str(error)
+            assert str(path) in str(error)  # noqa: PT017 - not every bit of a table is read: of statistics, say
+        else:
+            assert data.fingerprint == expected.fingerprint
         flipped(path, int(place * path.stat().st_size), bit)
 
 

@@ -190,6 +190,12 @@ def spoiled(kind: type, change) -> type:
     return Spoiled
 
 
+def without_a_token(tensors: dict[str, torch.Tensor]) -> None:
+    lengths = tensors["train_lengths"]
+    lengths[1] += lengths[0]
+    lengths[0] = 0
+
+
 @pytest.mark.parametrize(
     ("kind", "change", "words"),
     [
@@ -197,9 +203,9 @@ def spoiled(kind: type, change) -> type:
         (Order, lambda t: t["test_labels"].__setitem__(0, -1), "labels of the split test: .* got -1 at"),
         (Order, lambda t: t.update(val_labels=t["val_labels"] + 0.5), "labels of the split val: .* torch.float32"),
         (Order, lambda t: t["train_tokens"].__setitem__(5, 10), "tokens of the split train: .* from 0 to 9, got 10"),
-        (Order, lambda t: t["train_lengths"].__setitem__(slice(2), torch.stack([0 * t["train_lengths"][0], t["train_lengths"][:2].sum()])), "a text without tokens"),
+        (Order, without_a_token, "a text without tokens"),
         (Digits, lambda t: t["train_labels"].__setitem__(0, 10), "labels of the split train: .* from 0 to 9, got 10"),
-        (Digits, lambda t: t.update(val_images=t["val_images"].float()), "images of the split val: expected torch.uint8"),
+        (Digits, lambda t: t.update(val_images=t["val_images"].float()), "images of the split val: .* torch.uint8"),
         (Digits, lambda t: t.update({f"val_{k}": t[f"val_{k}"][:0] for k in ("images", "labels")}), "val has no exam"),
         (Grammar, lambda t: t["test"].__setitem__(0, 35), "tokens of the split test: .* from 0 to 34, got 35"),
         (Grammar, lambda t: t.update(val=t["val"][:1]), "the split val has 1 tokens"),

@@ -19,7 +19,6 @@ from pebench.data.batches import Batches
 from pebench.errors import UserError
 from pebench.tasks.sources import Source, prepared_file, writing
 
-
 SPLITS = ("train", "val", "test")
 
 
@@ -50,8 +49,8 @@ class TensorDataModule(lightning.LightningDataModule):
     """Data of one task: three splits of tensors.
 
     `prepare_data` reads the source once and keeps the tensors under the cache folder with their checksum; it and
-    `setup` map them into memory, and hold them to that. A subclass defines `read` (from the source to tensors), `split` (the examples of each split) and
-    `describe` (the arguments of a model for this data).
+    `setup` map them into memory, and hold them to that. A subclass defines `read` (from the source to tensors), `split`
+    (the examples of each split) and `describe` (the arguments of a model for this data).
 
     Args:
         batch_size: Examples in a training batch; evaluation takes twice as many.

@@ -47,9 +47,9 @@ class Images(TensorDataModule):
         for name in SPLITS:
             images, labels = (self.prepared.tensors[f"{name}_{part}"] for part in ("images", "labels"))
             if images.dtype != torch.uint8 or images.ndim != 4:
-                got = f"{images.dtype} of shape {tuple(images.shape)}"
                 raise UserError(
-                    f"{self.title}: images of the split {name}: expected torch.uint8 (B, channels, side, side), got {got}."
+                    f"{self.title}: images of the split {name}: expected torch.uint8 (count, channels, side, side), got "
+                    f"{images.dtype} {tuple(images.shape)}."
                 )
             check_numbers(labels, self.describe().get("num_classes"), f"{self.title}: labels of the split {name}")
 
@@ -159,9 +159,9 @@ class CIFAR10(Images):
         sources.check_available(self.source, self.data_dir)
         root, downloads = sources.files_folder(self.data_dir), self.data_dir is None
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # torchvision prints that the files are there
-                with sources.writing(root) if downloads else contextlib.nullcontext():
-                    train = Torchvision(root, train=True, download=downloads)
+            caching = sources.writing(root) if downloads else contextlib.nullcontext()
+            with caching, contextlib.redirect_stdout(io.StringIO()):  # torchvision prints that the files are there
+                train = Torchvision(root, train=True, download=downloads)
             test = Torchvision(root, train=False)
         except (RuntimeError, OSError) as error:
             expected = [*Torchvision.train_list, *Torchvision.test_list]

@@ -89,7 +89,7 @@ def checked_rows(values: Mapping[str, Sequence[Any]], columns: Columns, place: s
 
     Args:
         values: The columns, by name.
-        columns: What they must be.
+        columns: The columns that it must have.
         place: The table's name in messages.
 
     Raises:

@@ -26,7 +26,20 @@ PREPARATION = 7
 
 OF_A_DISK = {
     getattr(errno, name)
-    for name in "EACCES EPERM EROFS ENOSPC EDQUOT EFBIG EIO ENOTDIR EEXIST EISDIR ENAMETOOLONG ELOOP".split()
+    for name in [
+        "EACCES",
+        "EPERM",
+        "EROFS",
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "ENOTDIR",
+        "EEXIST",
+        "EISDIR",
+        "ENAMETOOLONG",
+        "ELOOP",
+    ]
     if hasattr(errno, name)
 }
 """Numbers of the errors of a folder or a disk, as opposed to those of a network."""
