@@ -48,8 +48,8 @@ class Images(TensorDataModule):
             images, labels = (self.prepared.tensors[f"{name}_{part}"] for part in ("images", "labels"))
             if images.dtype != torch.uint8 or images.ndim != 4:
                 raise UserError(
-                    f"{self.title}: images of the split {name}: expected torch.uint8 (count, channels, side, side), got "
-                    f"{images.dtype} {tuple(images.shape)}."
+                    f"{self.title}: images of the split {name}: expected torch.uint8 of (count, channels, side, side), "
+                    f"got {images.dtype} of {tuple(images.shape)}."
                 )
             check_numbers(labels, self.describe().get("num_classes"), f"{self.title}: labels of the split {name}")
 
