@@ -12,6 +12,7 @@ from pebench.engine.executors.server import _prepare
 from pebench.runs.records import FILE_NAME
 from pebench.tasks import configure
 from tests.cli.asking import ROOT, SMOKE, TWO_BY_TWO, Answer, ask
+from tests.data.copies import WRITERS, write_table
 
 
 @pytest.mark.parametrize("task", ["text-imdb", "vit-cifar10", "lm-shakespeare"])
@@ -250,3 +251,20 @@ def test_a_report_that_cannot_be_written_is_told(
 ) -> None:
     assert ask("report", str(first.out), "--records", str(tmp_path / "nowhere" / "all.jsonl")).code == 2
     assert "nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("executor", ["sequential", "local"])
+def test_odd_data_end_a_command_with_one_message(
+    executor: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    WRITERS["text-agnews"](tmp_path / "data")
+    write_table(tmp_path / "data" / "ag_news", "train", text=["a", None], label=[0, 1])
+    command = ["run", "--task", "text-agnews", "--tier", "smoke", "--pe", "add", "--seed", "0", "--device", "cpu"]
+    command += ["--executor", executor, "--data-dir", str(tmp_path / "data")]
+    assert ask(*command, out=tmp_path / "runs").code == 2
+    message = capfd.readouterr().err
+    assert "column 'text', row 1: expected a text, got None." in message
+    assert message.count("pebench: error:") == 1
+    assert "Traceback" not in message
+    assert "report this" not in message
+    assert not [*tmp_path.rglob("record.json")]

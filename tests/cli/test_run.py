@@ -153,7 +153,8 @@ def test_the_data_folder_may_be_named_by_the_environment(
     (tmp_path / "data" / "tiny_shakespeare").mkdir()
     text = "".join(random.Random(0).choices("to be or not\n", k=20_000))
     (tmp_path / "data" / "tiny_shakespeare" / "input.txt").write_text(text)
-    assert ask(*arguments, "--threads", "1", out=tmp_path / "runs").code == 0
+    assert ask(*arguments, "--threads", "1", out=tmp_path / "runs").code == 2
+    assert f"{tmp_path / 'data' / 'tiny_shakespeare' / 'input.txt'} is not what was" in capsys.readouterr().err
 
 
 def test_embedded_tasks_need_no_network(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Data are prepared once, and made anew where source, setting or file have changed."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import torch
 
 from pebench.data import datamodule
 from pebench.data.base import Prepared
+from pebench.errors import UserError
 from pebench.tasks import TASKS, sources
 from tests.data.copies import EMBEDDED, WRITERS, every_source, load, write_imdb
 
@@ -97,7 +99,8 @@ def test_a_file_that_was_cut_short_is_made_anew(damage, tmp_path):
     first.file.write_bytes(content[: int(damage * len(content))])
     with pytest.raises(RuntimeError, match="digits is not prepared"):
         datamodule("vit-digits").setup()
-    assert load("vit-digits", tmp_path).fingerprint == fingerprint
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert load("vit-digits", tmp_path).fingerprint == fingerprint
     assert len(first.file.read_bytes()) == len(content)
 
 
@@ -106,16 +109,19 @@ def test_a_file_that_is_something_else_is_made_anew(content, tmp_path):
     file = datamodule("vit-digits").file
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
-    assert load("vit-digits", tmp_path).sizes()["train"] == 1079
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert load("vit-digits", tmp_path).sizes()["train"] == 1079
 
 
 def test_a_preparation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(values, file):
         file.write(b"half")
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(torch, "save", full)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(
+        UserError, match=r"/cache' cannot be written \(no space left on device\).* set PEBENCH_CACHE_DIR"
+    ):
         datamodule("vit-digits").prepare_data()
     assert list((tmp_path / "cache").iterdir()) == []
 

@@ -10,6 +10,7 @@ import pytest
 
 from pebench.data import datamodule
 from pebench.data.hub import load_hub
+from pebench.data.tables import Columns
 from pebench.errors import UserError
 from pebench.tasks import TASKS, sources
 from tests.data.copies import SOURCED, WRITERS, every_hub_source, every_source, load, write_cifar10, write_shakespeare
@@ -58,8 +59,8 @@ def test_what_the_user_says_of_the_hub_is_left_as_it_is(told, monkeypatch):
     monkeypatch.setattr(sources, "downloaded", lambda source: True)
     monkeypatch.setattr(sources, "reachable", lambda url: False)
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: {})
-    with pytest.raises(UserError, match="train is missing"):
-        load_hub(TASKS["text-sst2"].source, None, {"train"}, {"sentence"})
+    with pytest.raises(UserError, match="its split train is missing"):
+        load_hub(TASKS["text-sst2"].source, None, {"train"}, Columns("sentence"))
     assert os.environ.get("HF_HUB_OFFLINE") == told
 
 
@@ -149,7 +150,7 @@ def test_a_damaged_table_is_said_to_be_damaged(task, tmp_path):
     WRITERS[task](tmp_path)
     path = next((tmp_path / TASKS[task].source.folder).glob("train*"))
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UserError, match=f"cannot be read as the data set {TASKS[task].source.title}"):
+    with pytest.raises(UserError, match=f"{path} cannot be read as a table"):
         datamodule(task, tmp_path).prepare_data()
 
 
@@ -213,5 +214,5 @@ def test_the_hub_is_asked_for_the_pinned_revision(task, monkeypatch):
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     monkeypatch.setattr(sources, "reachable", lambda url: True)
     with pytest.raises(UserError, match="enough"):
-        load_hub(source, None, set(), set())
+        load_hub(source, None, set(), Columns())
     assert asked == [(source.hub, source.config, {"revision": source.pin})]

@@ -54,7 +54,7 @@ def test_phrases_stay_with_their_sentence():
 
 @pytest.mark.parametrize("task", ["text-imdb", "text-agnews", "text-20newsgroups"])
 def test_every_tenth_text_is_for_validation(task, tmp_path, monkeypatch):
-    monkeypatch.setattr("pebench.data.text.CHUNK", 7)  # so that there are several
+    monkeypatch.setattr("pebench.data.words.CHUNK", 7)  # so that there are several
     tensors = load(task, tmp_path).prepared.tensors
     classes = {"text-agnews": 4, "text-20newsgroups": 20}.get(task, 2)
     rows = {name: [length - 1 for length in tensors[f"{name}_lengths"].tolist()] for name in ("train", "val")}

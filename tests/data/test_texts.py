@@ -67,9 +67,10 @@ def test_the_vocabulary_keeps_the_most_frequent_words(tmp_path):
 
 
 def test_long_texts_keep_their_beginning_and_empty_ones_are_unknown(tmp_path):
-    write_table(tmp_path / "data" / "imdb", "train", text=["a b", "b a", "a"] + ["a"] * 7, label=[0] * 10)
-    write_table(tmp_path / "data" / "imdb", "test", text=["b a a a", "", " \n", "a"], label=[1, 0, 0, 1])
-    data = load("text-imdb", tmp_path, max_len=2, batch_size=2)
+    folder = tmp_path / "data" / "20_newsgroups"
+    write_table(folder, "train", text=["a b", "b a", "a"] + ["a"] * 7, label=[0] * 10)
+    write_table(folder, "test", text=["b a a a", "", " \n", "a"], label=[1, 0, 0, 1])
+    data = load("text-20newsgroups", tmp_path, max_len=2, batch_size=2)
     assert sequences(data, "test") == [(3, 2), (1,), (1,), (2,)]
     assert data.prepared.tensors["test_labels"].tolist() == [1, 0, 0, 1]
 

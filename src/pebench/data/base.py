@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from pebench.atomic import replacing
 from pebench.data.batches import Batches
-from pebench.tasks.sources import Source, prepared_file
+from pebench.errors import UserError
+from pebench.tasks.sources import Source, prepared_file, writing
+
+SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,9 @@ class Prepared:
 class TensorDataModule(lightning.LightningDataModule):
     """Data of one task: three splits of tensors.
 
-    `prepare_data` reads the source once and keeps the tensors under the cache folder, `setup` maps them
-    into memory. A subclass defines `read` (from the source to tensors), `split` (the examples of each split) and
-    `describe` (the arguments of a model for this data).
+    `prepare_data` reads the source once and keeps the tensors under the cache folder with their checksum; it and
+    `setup` map them into memory, and hold them to that. A subclass defines `read` (from the source to tensors), `split`
+    (the examples of each split) and `describe` (the arguments of a model for this data).
 
     Args:
         batch_size: Examples in a training batch; evaluation takes twice as many.
@@ -110,30 +114,55 @@ class TensorDataModule(lightning.LightningDataModule):
         return prepared_file(self.source, self.title, self.settings, self.data_dir, type(self).__module__)
 
     def prepare_data(self) -> None:
-        """Read the source and keep its tensors, unless that has been done."""
-        if self._load() is None:
-            prepared = self.read()
-            values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
-            # Processes that prepare the same data at once all write, each its own file; the last to be moved stays,
-            # and any of them serves.
-            with replacing(self.file) as file:
-                torch.save(values, file)
+        """Read the source and keep its tensors, unless that has been done; a damaged file is made anew.
 
-    def _load(self) -> dict[str, Any] | None:
+        Raises:
+            UserError: If the source cannot be had, is odd, or its tensors cannot be kept.
+        """
+        if self._prepared is not None or self._open():
+            return
+        if self.file.is_file():
+            warnings.warn(f"{self.file} is damaged: these data are prepared anew", stacklevel=2)
+        self._prepared = self.read()
         try:
-            # Mapped: processes on one machine share the pages.
-            return torch.load(self.file, weights_only=True, mmap=True)  # type: ignore[no-any-return]
-        except (OSError, RuntimeError, EOFError, ValueError, KeyError):
-            return None  # absent, or cut short: it is made anew
+            self.check()
+        finally:
+            prepared, self._prepared = self._prepared, None
+        values = {"tensors": dict(prepared.tensors), "meta": dict(prepared.meta), "sha256": prepared.fingerprint}
+        # Processes that prepare the same data at once all write, each its own file; the last to be moved stays,
+        # and any of them serves.
+        with writing(self.file.parent), replacing(self.file) as file:
+            torch.save({**values, "file": self.file.name}, file)
+        if not self._open():
+            raise UserError(f"{self.file} is not what was just written there: is the disk or the memory at fault?")
+
+    def check(self) -> None:
+        """Refuse tensors, just read and not yet kept, that no model can be trained on.
+
+        Raises:
+            UserError: With what is odd.
+        """
+        for name, count in self.sizes().items():
+            if not count:
+                raise UserError(f"{self.title}: the split {name} has no examples, expected one at least.")
+
+    def _open(self) -> bool:
+        """Map the prepared tensors into memory, if they are there and what was written; say whether they are."""
+        try:
+            values = _loaded(self.file)
+            prepared, name = Prepared(values["tensors"], values["meta"]), values["file"]
+            # All of them are read, at some hundred MB a second: a bit that has flipped on the disk would train as well.
+            intact = (name, prepared.fingerprint) == (self.file.name, values["sha256"])
+        except Exception:  # of many kinds: a file that is absent, cut short, or whose bits say something else
+            return False
+        if intact:
+            self._prepared, self.fingerprint = prepared, values["sha256"]
+        return intact
 
     def setup(self, stage: str | None = None) -> None:
-        """Map the prepared tensors into memory."""
-        if self._prepared is None:
-            values = self._load()
-            if values is None:
-                raise RuntimeError(f"{self.title} is not prepared: call prepare_data() first")
-            self._prepared = Prepared(values["tensors"], values["meta"])
-            self.fingerprint = values["sha256"]  # kept with the tensors: computing it would read them all
+        """Map the prepared tensors into memory, unless that has been done."""
+        if self._prepared is None and not self._open():
+            raise RuntimeError(f"{self.title} is not prepared in {self.file}: call prepare_data() first")
 
     def model_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments that a model for this data needs; prepares the data if need be."""
@@ -144,7 +173,7 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def sizes(self) -> dict[str, int]:
         """Return the number of examples in every split."""
-        return {name: len(self.split(name)[0]) for name in ("train", "val", "test")}  # type: ignore[arg-type]
+        return {name: len(self.split(name)[0]) for name in SPLITS}  # type: ignore[arg-type]
 
     def padding(self) -> float | None:
         """Return the share of padding among the tokens of the first training epoch; None where nothing is padded."""
@@ -194,10 +223,39 @@ class TensorDataModule(lightning.LightningDataModule):
         return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
 
 
+def _loaded(path: Path) -> dict[str, Any]:
+    """Return what `torch.save` wrote to a file, mapped into memory: processes on one machine share the pages."""
+    try:
+        return torch.load(path, weights_only=True, mmap=True)  # type: ignore[no-any-return]
+    except UnicodeEncodeError:  # torch maps no file whose path is not Unicode, as paths of Linux need not be
+        with path.open("rb") as file:
+            return torch.load(file, weights_only=True)  # type: ignore[no-any-return]
+
+
 def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
     """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
     # No worker processes: the tensors are in memory, and a gather is cheap.
     return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
+
+
+def check_numbers(numbers: Tensor, count: int | None, what: str) -> None:
+    """Refuse labels or tokens that are no whole numbers from 0 to `count` - 1.
+
+    Args:
+        numbers: The labels or tokens.
+        count: How many different ones a model has; None, or 1 as for a regression, accepts any.
+        what: Their name in messages.
+
+    Raises:
+        UserError: With the first that is not.
+    """
+    if count in (None, 1):
+        return
+    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise UserError(f"{what}: expected whole numbers from 0 to {count - 1}, got a tensor of {numbers.dtype}.")
+    if len(odd := ((numbers < 0) | (numbers >= count)).nonzero()):
+        place = odd[0].tolist()
+        raise UserError(f"{what}: expected whole numbers from 0 to {count - 1}, got {numbers[*place]} at {place}.")
 
 
 def every_tenth(count: int) -> tuple[Tensor, Tensor]:

@@ -12,12 +12,10 @@ from torch import Tensor
 from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from pebench.data.base import Prepared, TensorDataModule, every_tenth
-from pebench.errors import UserError
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
+from pebench.errors import UserError, shown
 from pebench.seeding import stream
 from pebench.tasks import sources
-
-SPLITS = ("train", "val", "test")
 
 
 class Images(TensorDataModule):
@@ -42,6 +40,18 @@ class Images(TensorDataModule):
         """Return images (count, channels, side, side) as bytes, and labels."""
         tensors = self.prepared.tensors
         return TensorDataset(tensors[f"{name}_images"], tensors[f"{name}_labels"]), None
+
+    def check(self) -> None:
+        """Refuse splits without images, images that are not bytes, and labels that a model does not have."""
+        super().check()
+        for name in SPLITS:
+            images, labels = (self.prepared.tensors[f"{name}_{part}"] for part in ("images", "labels"))
+            if images.dtype != torch.uint8 or images.ndim != 4:
+                raise UserError(
+                    f"{self.title}: images of the split {name}: expected torch.uint8 of (count, channels, side, side), "
+                    f"got {images.dtype} of {tuple(images.shape)}."
+                )
+            check_numbers(labels, self.describe().get("num_classes"), f"{self.title}: labels of the split {name}")
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """Yield the images with their patches in random order, a control, and enlarged, where that gives whole patches.
@@ -144,15 +154,24 @@ class CIFAR10(Images):
     def read(self) -> Prepared:
         """Read with torchvision, which checks every file's MD5; download if there is no local copy."""
         from torchvision.datasets import CIFAR10 as Torchvision  # noqa: N811
+        from torchvision.datasets.cifar import check_integrity
 
         sources.check_available(self.source, self.data_dir)
-        root = sources.files_folder(self.data_dir)
+        root, downloads = sources.files_folder(self.data_dir), self.data_dir is None
         try:
-            with contextlib.redirect_stdout(io.StringIO()):  # torchvision prints that the files are there
-                train = Torchvision(root, train=True, download=self.data_dir is None)
+            caching = sources.writing(root) if downloads else contextlib.nullcontext()
+            with caching, contextlib.redirect_stdout(io.StringIO()):  # torchvision prints that the files are there
+                train = Torchvision(root, train=True, download=downloads)
             test = Torchvision(root, train=False)
         except (RuntimeError, OSError) as error:
-            raise UserError(f"CIFAR-10 in {root} is damaged or incomplete: {error}") from error
+            expected = [*Torchvision.train_list, *Torchvision.test_list]
+            expected.append([Torchvision.meta["filename"], Torchvision.meta["md5"]])
+            folder = root / Torchvision.base_folder
+            damaged = [str(folder / name) for name, md5 in expected if not check_integrity(folder / name, md5)]
+            raise UserError(
+                f"CIFAR-10 in {root} is damaged or incomplete: {', '.join(damaged) or shown(error)}. "
+                f"Replace it, by that of {self.source}."
+            ) from error
         # (count, 32, 32, 3) to (count, 3, 32, 32)
         images = torch.from_numpy(np.ascontiguousarray(train.data.transpose(0, 3, 1, 2)))
         labels = torch.tensor(train.targets)

@@ -1,5 +1,7 @@
 """Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
 
+import codecs
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from http.client import HTTPException
@@ -11,9 +13,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import Prepared, TensorDataModule
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers
 from pebench.data.batches import Windows
 from pebench.data.hub import load_hub
+from pebench.data.tables import Columns
 from pebench.errors import UserError
 from pebench.tasks import sources
 
@@ -45,6 +48,14 @@ class RunningText(TensorDataModule):
         stride = 1 if name == "train" else self.max_len
         return Windows(self.prepared.tensors[name], self.max_len, stride), None
 
+    def check(self) -> None:
+        """Refuse texts without a token to predict, and tokens that a model does not have."""
+        for name in SPLITS:  # not their windows: texts of one file serve windows of any length
+            text = self.prepared.tensors[name]
+            if len(text) < 2:
+                raise UserError(f"{self.title}: the split {name} has {len(text)} tokens, expected two at least.")
+            check_numbers(text, len(self.prepared.meta["token_bytes"]), f"{self.title}: tokens of the split {name}")
+
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """Yield longer windows, with as many tokens in a batch, and windows that overlap by half, ``sliding``."""
         text = self.prepared.tensors["test"]
@@ -70,7 +81,7 @@ class WikiText2(RunningText):
         """Load, make the vocabulary and encode the three splits."""
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-        data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, {"text"})
+        data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, Columns(blank=True))
         # On bytes, all 256 of which are in the vocabulary: no text of the other splits is unknown, so that
         # bits per byte count all of it.
         tokenizer = Tokenizer(models.BPE())
@@ -81,10 +92,10 @@ class WikiText2(RunningText):
         )
         if self.vocab_size < len(pre_tokenizers.ByteLevel.alphabet()):
             raise UserError(f"data.vocab_size must be at least the 256 bytes here, got {self.vocab_size}.")
-        tokenizer.train_from_iterator(data["train"]["text"], trainer)
+        tokenizer.train_from_iterator(data["train"].texts, trainer)
         tensors = {}
         for name, key in (("train", "train"), ("val", "validation"), ("test", "test")):
-            lines = tokenizer.encode_batch(list(data[key]["text"]))
+            lines = tokenizer.encode_batch(data[key].texts)
             tensors[name] = torch.from_numpy(np.concatenate([np.asarray(line.ids, dtype=np.int32) for line in lines]))
         # in byte-level BPE every character of a token's name stands for one byte
         sizes = [len(str(tokenizer.id_to_token(token))) for token in range(tokenizer.get_vocab_size())]
@@ -92,42 +103,63 @@ class WikiText2(RunningText):
 
 
 class Shakespeare(RunningText):
-    """Tiny Shakespeare by characters; characters that the training part lacks share one token."""
+    """Tiny Shakespeare by characters; a byte of a character that the training part lacks is token 0."""
 
     title, source = "tiny_shakespeare", sources.SHAKESPEARE
 
     def read(self) -> Prepared:
         """Load, download if there is no local copy, and cut 90 : 5 : 5."""
         path = self._text_file()
-        try:
-            text = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path} is not text in UTF-8: {error}") from error
+        text = text_of(path)
+        sources.check_contents(self.source, path.name, hashlib.sha256(text.encode()).hexdigest(), str(path))
         first, second = int(0.9 * len(text)), int(0.95 * len(text))
         parts = {"train": text[:first], "val": text[first:second], "test": text[second:]}
         # Of the training part alone: a vocabulary must not know what comes in the test.
         characters = sorted(set(parts["train"]))
         if len(characters) + 1 > self.vocab_size:
             raise UserError(f"data.vocab_size must be at least {len(characters) + 1} here, got {self.vocab_size}.")
-        number = {character: index + 1 for index, character in enumerate(characters)}
+        number = {character: [index + 1] for index, character in enumerate(characters)}
+        # An unknown character is as many tokens as it has bytes: so each token has a number of bytes of its own, and
+        # bits per byte count all of the text.
+        number |= {character: [0] * len(character.encode()) for character in set(text) - {*characters}}
         tensors = {
-            name: torch.tensor([number.get(character, 0) for character in part], dtype=torch.int32)
+            name: torch.tensor([token for character in part for token in number[character]], dtype=torch.int32)
             for name, part in parts.items()
         }
-        # Token 0 stands for any unknown character, taken for one byte.
         return Prepared(tensors, {"token_bytes": [1, *(len(character.encode()) for character in characters)]})
 
     def _text_file(self) -> Path:
         sources.check_available(self.source, self.data_dir)
         path = sources.files_folder(self.data_dir) / self.source.local
         if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                # It checks the SHA-256, and moves the file to `path` only when it is whole.
-                torch.hub.download_url_to_file(self.source.url, str(path), hash_prefix=self.source.pin, progress=False)
+                with sources.writing(path.parent):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    # It checks the SHA-256, and moves the file to `path` only when it is whole.
+                    torch.hub.download_url_to_file(
+                        self.source.url, str(path), hash_prefix=self.source.pin, progress=False
+                    )
             except (OSError, HTTPException, RuntimeError) as error:
                 raise UserError(f"{self.source.url} could not be downloaded: {error}") from error
         return path
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file in UTF-8, whichever its ends of lines, without a byte order mark.
+
+    Raises:
+        UserError: If it is not such a text.
+    """
+    content = path.read_bytes()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UserError(f"{path} is not text in UTF-8, but in UTF-16: convert it, with iconv -f UTF-16 -t UTF-8.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8: {error}") from error
+    if "\0" in text:
+        raise UserError(f"{path} has a NUL character at character {text.index(chr(0))}: expected text in UTF-8.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Grammar(RunningText):

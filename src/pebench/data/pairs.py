@@ -11,7 +11,9 @@ from torch import Tensor
 
 from pebench.data.base import Prepared
 from pebench.data.hub import load_hub
-from pebench.data.text import SPECIAL, LabelledTexts, token_ids, train_words
+from pebench.data.tables import Columns
+from pebench.data.text import LabelledTexts
+from pebench.data.words import SPECIAL, token_ids, train_words
 from pebench.errors import UserError
 from pebench.tasks import sources
 
@@ -49,10 +51,10 @@ class WikiText2Pairs(LabelledTexts):
                 f"text-pairs needs data.max_len of at least 3 and data.vocab_size of at least {len(special)}, "
                 f"got {self.max_len} and {self.vocab_size}."
             )
-        data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, {"text"})
+        data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, Columns(blank=True))
         tokenizer, tensors = None, dict[str, Tensor]()
         for seed, (name, key) in enumerate((("train", "train"), ("val", "validation"), ("test", "test"))):
-            lines, articles = lines_of_articles(list(data[key]["text"]))
+            lines, articles = lines_of_articles(data[key].texts)
             tokenizer = tokenizer or train_words(lines, self.vocab_size, special)
             first, second, labels = paired(articles, seed)
             ids = [*itertools.chain.from_iterable(token_ids(tokenizer, lines))]

@@ -7,22 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import Prepared, TensorDataModule, every_tenth
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
 from pebench.data.batches import Batches, Texts
 from pebench.data.hub import load_hub
+from pebench.data.tables import Columns, Rows
+from pebench.data.words import SPECIAL, encode, train_words
 from pebench.errors import UserError
 from pebench.tasks import sources
-
-SPECIAL = ("[pad]", "[unk]")
-"""Tokens 0 and 1 of every vocabulary."""
-
-CHUNK = 1000
-"""Texts encoded at a time."""
 
 
 class LabelledTexts(TensorDataModule):
@@ -55,6 +50,17 @@ class LabelledTexts(TensorDataModule):
         texts = Texts(*(tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")))
         return texts, texts.lengths
 
+    def check(self) -> None:
+        """Refuse splits without texts, texts without tokens, and tokens or labels that a model does not have."""
+        super().check()
+        given = self.describe()
+        for name in SPLITS:
+            tensors = {part: self.prepared.tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")}
+            check_numbers(tensors["tokens"], given.get("vocab_size"), f"{self.title}: tokens of the split {name}")
+            check_numbers(tensors["labels"], given.get("num_classes"), f"{self.title}: labels of the split {name}")
+            if int(tensors["lengths"].min()) < 1:
+                raise UserError(f"{self.title}: the split {name} has a text without tokens, expected one at least.")
+
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """Yield a control: the same texts with their tokens in random order."""
         texts, lengths = self.split("test")
@@ -78,10 +84,14 @@ class HubTexts(LabelledTexts):
     source: ClassVar[sources.Source]
     text_column: ClassVar[str] = "text"
     test_split: ClassVar[str] = "test"
+    blank: ClassVar[bool] = False
+    """True if the data set has texts without a word, each of which is one unknown token."""
 
-    def load(self) -> Any:
-        """Return the source, as a `datasets.DatasetDict`."""
-        return load_hub(self.source, self.data_dir, {"train", self.test_split}, {self.text_column, "label"})
+    def load(self) -> Mapping[str, Rows]:
+        """Return the splits of the source."""
+        columns = Columns(self.text_column, self.num_classes, self.blank)
+        folder = self.data_dir if self.source.hub else sources.files_folder(self.data_dir)
+        return load_hub(self.source, folder, {"train", self.test_split}, columns)
 
     def clean(self, texts: Sequence[str]) -> list[str]:
         """Return the texts without markup."""
@@ -97,67 +107,17 @@ class HubTexts(LabelledTexts):
             raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
         data = self.load()
         train, test = data["train"], data[self.test_split]
-        kept, held_out = self.split_train(list(train[self.text_column]))
-        rows = {"train": train.select(kept.numpy()), "val": train.select(held_out.numpy()), "test": test}
-        texts = {name: self.clean(list(part[self.text_column])) for name, part in rows.items()}
+        kept, held_out = self.split_train(train.texts)
+        rows = {"train": train.select(kept), "val": train.select(held_out), "test": test}
+        texts = {name: self.clean(part.texts) for name, part in rows.items()}
         tokenizer = train_words(texts["train"], self.vocab_size)
         tensors: dict[str, Tensor] = {}
         for name, part in rows.items():
             # Popped: the strings of a split are freed once they are token ids.
             tokens, lengths = encode(tokenizer, texts.pop(name), self.max_len)
-            labels = torch.tensor(list(part["label"]))
+            labels = torch.tensor(part.labels)
             tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
-
-
-def train_words(texts: Sequence[str], vocab_size: int, special: Sequence[str] = SPECIAL) -> Any:
-    """Return a tokenizer into lower-case words and punctuation, for the most frequent words of `texts`.
-
-    Args:
-        texts: Texts whose words are counted; the training split alone.
-        vocab_size: Largest vocabulary, special tokens included.
-        special: Tokens that come first.
-
-    Returns:
-        A `tokenizers.Tokenizer`.
-    """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-
-    tokenizer = Tokenizer(models.WordLevel(unk_token=SPECIAL[1]))
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordLevelTrainer(vocab_size=vocab_size, special_tokens=list(special), show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
-    return tokenizer
-
-
-def encode(tokenizer: Any, texts: Sequence[str], max_len: int) -> tuple[Tensor, Tensor]:
-    """Return texts end to end as token ids, and the length of each; an empty text is one unknown token.
-
-    Args:
-        tokenizer: A `tokenizers.Tokenizer`.
-        texts: The texts.
-        max_len: Largest number of tokens kept of a text.
-    """
-    tokenizer.enable_truncation(max_len)
-    tokens, lengths = list[Any](), list[int]()
-    for ids in token_ids(tokenizer, texts):
-        tokens.append(np.concatenate(ids))
-        lengths += map(len, ids)
-    return torch.from_numpy(np.concatenate(tokens)), torch.tensor(lengths, dtype=torch.int32)
-
-
-def token_ids(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[Any]]:
-    """Yield the token ids of texts, an array for each, some texts at a time; an empty text is one unknown token.
-
-    Args:
-        tokenizer: A `tokenizers.Tokenizer`.
-        texts: Texts, encoded some at a time, as the tokenizer's own objects are large.
-    """
-    for start in range(0, len(texts), CHUNK):
-        encodings = tokenizer.encode_batch(texts[start : start + CHUNK])
-        # A text of no token would have no mean to classify.
-        yield [np.asarray(encoding.ids or [1], dtype=np.int32) for encoding in encodings]
 
 
 class IMDB(HubTexts):
@@ -213,35 +173,38 @@ class Newsgroups(HubTexts):
     """
 
     title, source = "20_newsgroups", sources.NEWSGROUPS
-    num_classes = 20
+    num_classes, blank = 20, True  # of some posts headers and quotes are all
 
-    def load(self) -> Any:
+    def load(self) -> Mapping[str, Rows]:
         """Return the local copy, or the download of scikit-learn."""
         if self.data_dir is None and not sources.downloaded(self.source):
             sources.check_available(self.source, None)
-            self._download()
-        return load_hub(self.source, sources.files_folder(self.data_dir), {"train", "test"}, {"text", "label"})
+            home = sources.files_folder(None)
+            with sources.writing(home):
+                self._download(home)
+        return super().load()
 
-    def _download(self) -> None:
+    def _download(self, home: Path) -> None:
         """Make a table of each split; they come into their place together."""
-        import datasets
+        import pyarrow.parquet
         from sklearn.datasets import fetch_20newsgroups
 
-        datasets.disable_progress_bars()
-        home = sources.files_folder(None)
         home.mkdir(parents=True, exist_ok=True)
         # Within `home`: a folder is renamed in one step on one file system only.
         with tempfile.TemporaryDirectory(dir=home) as temporary:
             folder = Path(temporary) / self.source.folder
+            folder.mkdir()
             for split in ("test", "train"):
                 try:
-                    posts = fetch_20newsgroups(
-                        data_home=str(home), subset=split, remove=("headers", "footers", "quotes"), shuffle=False
-                    )
+                    with sources.writing(home):
+                        posts = fetch_20newsgroups(
+                            data_home=str(home), subset=split, remove=("headers", "footers", "quotes"), shuffle=False
+                        )
                 except OSError as error:
                     raise UserError(f"20 Newsgroups cannot be downloaded: {error}") from error
-                rows = datasets.Dataset.from_dict({"text": posts.data, "label": posts.target.tolist()})
-                rows.to_parquet(folder / f"{split}.parquet")
+                table = pyarrow.table({"text": posts.data, "label": posts.target.tolist()})
+                with (folder / f"{split}.parquet").open("wb") as file:
+                    pyarrow.parquet.write_table(table, file)
             with contextlib.suppress(OSError):  # another process was first
                 folder.rename(home / folder.name)
 

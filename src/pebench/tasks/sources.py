@@ -1,13 +1,15 @@
 """Sources of data: a local folder, a cache, or the network by each library's normal route. No torch here."""
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,29 @@ from pebench.errors import UserError
 PROBE_S = 3.0
 """Longest wait for the network before it counts as absent, in seconds."""
 
-PREPARATION = 6
+PREPARATION = 7
 """Version of the way from source to tensors: raise it with a change, so that older prepared files are not used."""
+
+
+OF_A_DISK = {
+    getattr(errno, name)
+    for name in [
+        "EACCES",
+        "EPERM",
+        "EROFS",
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "ENOTDIR",
+        "EEXIST",
+        "EISDIR",
+        "ENAMETOOLONG",
+        "ELOOP",
+    ]
+    if hasattr(errno, name)
+}
+"""Numbers of the errors of a folder or a disk, as opposed to those of a network."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +56,7 @@ class Source:
         hub: Its name on the Hugging Face hub, if it is there.
         config: Its configuration on the hub, if it has several.
         pin: Commit on the hub, or checksum.
+        contents: SHA-256 of what is read of it, by split or file; see `check_contents`.
     """
 
     title: str
@@ -41,6 +65,7 @@ class Source:
     hub: str | None = None
     config: str | None = None
     pin: str = ""
+    contents: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
 
     @property
     def folder(self) -> str:
@@ -59,18 +84,39 @@ class Source:
 
 # Each pin is a commit of the hub: a data set that its owner changes there stays the same one here.
 HUB = "https://huggingface.co"
-IMDB = Source("imdb", "imdb/*.parquet", HUB, "stanfordnlp/imdb", None, "e6281661ce1c48d982bc483cf8a173c1bbeb5d31")
-SST2 = Source("sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb")
-AG_NEWS = Source(
+IMDB = Source(
+    "imdb", "imdb/*.parquet", HUB, "stanfordnlp/imdb", None, "e6281661ce1c48d982bc483cf8a173c1bbeb5d31",
+    contents={
+        "train": "bd49211c7634d70eff6fa41d3ece6d9bf8795d26d73080d2b844751f126804da",
+        "test": "550156f9ac00135e0367acbc9a0f4f090662db731f81bd50ff2eb1b508b5749b",
+    },
+)  # fmt: skip
+SST2 = Source(
+    "sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb",
+    contents={
+        "train": "c44d15c1f563b75ae962f5be056844433316cbcf839ccdbc5c7a8045f59b3396",
+        "validation": "523ad5f4ac81a984ac32593d4040a1ecf98595a575d70ecc7220d394359cb810",
+    },
+)  # fmt: skip
+AG_NEWS = Source(  # contents not known: no published run holds them
     "ag_news", "ag_news/*.parquet", HUB, "fancyzhx/ag_news", None, "eb185aade064a813bc0b7f42de02595523103ca4"
 )
 NEWSGROUPS = Source(
     "20_newsgroups", "20_newsgroups/*.parquet", "https://figshare.com",
     pin="read by scikit-learn, which checks SHA-256 8f1b2514ca22a5ade8fbb9cfa5727df95fa587f4c87b786e15c759fa66d95610",
+    contents={
+        "train": "148145c5ae5a17c3618753b3c3778f5f49e00a4c891bf739b16f5b29a8205446",
+        "test": "09be6c59a6c61eeacd937b87817f9f23ed3abe72a6d9130577fda75e7a7c0a55",
+    },
 )  # fmt: skip
 WIKITEXT2 = Source(
     "wikitext2", "wikitext-2-v1/*.parquet", HUB, "Salesforce/wikitext", "wikitext-2-v1",
     "b08601e04326c79dfdd32d625aee71d232d685c3",
+    contents={
+        "train": "5c051504560e91dba69fafa0644af71583476afcd12d5c71aca71989b1e51e25",
+        "validation": "cc5587e925687c37417f7211a57b1fbf1b0b9df50e9a85f37ef5eb031bd5de3a",
+        "test": "c7649fd0c9d966e1f2a6d28c5017695e227ff256b94fa36cddbb33257d413d08",
+    },
 )  # fmt: skip
 WIKITEXT2_PAIRS = replace(WIKITEXT2, title="wikitext2-pairs")  # the same files: titles tell prepared data apart
 CIFAR10 = Source(
@@ -81,6 +127,7 @@ SHAKESPEARE = Source(
     "tiny_shakespeare", "tiny_shakespeare/input.txt",
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
     pin="86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+    contents={"input.txt": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
 )  # fmt: skip
 
 
@@ -88,7 +135,43 @@ def cache_folder() -> Path:
     """Return the folder of downloads and prepared data: ``PEBENCH_CACHE_DIR``, or pebench in the user's cache."""
     if named := os.environ.get("PEBENCH_CACHE_DIR"):
         return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pebench"
+    return _user_caches("PEBENCH_CACHE_DIR") / "pebench"
+
+
+def hub_folder() -> Path:
+    """Return the folder of the Hugging Face libraries: ``HF_HOME``, or huggingface in the user's cache."""
+    return Path(os.environ.get("HF_HOME") or _user_caches("HF_HOME") / "huggingface")
+
+
+def _user_caches(variable: str) -> Path:
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named)
+    try:
+        return Path.home() / ".cache"
+    except RuntimeError as error:  # as in a container whose user has no entry in its list of users
+        raise UserError(f"this user has no home folder: set {variable} to a folder that can be written.") from error
+
+
+@contextlib.contextmanager
+def writing(folder: Path, variable: str = "PEBENCH_CACHE_DIR") -> Iterator[None]:
+    """Name the folder of a cache, and the variable that names another one, where it cannot be written.
+
+    Args:
+        folder: The folder.
+        variable: The variable.
+
+    Raises:
+        UserError: For a disk that is full, and whatever else is of the folder; other errors are left as they are.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in OF_A_DISK:
+            raise
+        raise UserError(
+            f"the cache {str(folder)!r} cannot be written ({error.strerror}): "
+            f"make room for it, or set {variable} to a folder that can be written."
+        ) from error
 
 
 def files_folder(data_dir: Path | None) -> Path:
@@ -175,12 +258,31 @@ def check_available(source: Source, data_dir: Path | None) -> None:
         )
 
 
+def check_contents(source: Source, part: str, found: str, place: str) -> None:
+    """Hold what was read to the published data set; a part whose checksum is not known passes.
+
+    Args:
+        source: The data's source.
+        part: A split, or a file.
+        found: SHA-256 of its contents: those of a table's rows (`pebench.data.tables.Rows`), or of a text in UTF-8.
+        place: The part's name in messages.
+
+    Raises:
+        UserError: If it is another one.
+    """
+    expected = source.contents.get(part, found)
+    if found != expected:
+        raise UserError(
+            f"{place} is not what was published as {source.title}: expected contents of SHA-256 {expected}, got "
+            f"{found}. It is damaged or of another version: replace it, by that of {source}. Data of your own is a "
+            "task of your own, as in examples/own_task.py."
+        )
+
+
 def downloaded(source: Source) -> bool:
     """Return True if an earlier download is on this machine."""
     if source.hub is None:
         return any(files_folder(None).glob(source.local.rstrip("/")))
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    home = Path(os.environ.get("HF_HOME") or caches / "huggingface")
-    hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    hub = Path(os.environ.get("HF_HUB_CACHE") or hub_folder() / "hub")
     # The layout of the hub's own cache, read without its package: importing that takes longer than this look.
     return (hub / f"datasets--{source.hub.replace('/', '--')}" / "snapshots" / source.pin).is_dir()

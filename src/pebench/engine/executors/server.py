@@ -11,7 +11,7 @@ from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.observer import Observer
-from pebench.errors import UserError
+from pebench.errors import UserError, shown
 from pebench.runs.parent import end_with_parent
 
 
@@ -117,10 +117,10 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
     registry.adopt(options.folders, options.modules)
     problems = []
     for config in kinds:
-        data = datamodule_of(config, options.data_dir)
-        if not data.file.is_file():
-            note(f"preparing the data of {config.task} (once)")
         try:
+            data = datamodule_of(config, options.data_dir)
+            if not data.file.is_file():
+                note(f"preparing the data of {config.task} (once)")
             data.prepare_data()
             # Beyond the files, what a run does first: data that is too little for a batch is found here, once for all
             # runs.
@@ -128,6 +128,10 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
             data.train_dataloader()
         except (UserError, ValueError, OSError) as error:
             problems.append(f"{config.task}: {error}")
+        except Exception as error:  # of a plug-in's data, say
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{frame.filename}:{frame.lineno}"
+            problems.append(f"{config.task}: its data raised {type(error).__name__}: {shown(error)} ({place})")
     return problems
 
 
