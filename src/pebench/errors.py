@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+from pebench.formatting import quoted
+
 
 class UserError(Exception):
     """A mistake in the request: a name, a value, a file or a data set that does not exist or cannot work.
@@ -35,7 +37,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
     names = sorted(set(known))
     near = _same_field(name, names) or nearest(name, names)
     hint = f" Did you mean {near!r}?" if near else ""
-    return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names)}.")
+    return UserError(f"unknown {kind} {quoted(name)}.{hint} Valid: {', '.join(names)}.")
 
 
 def _same_field(name: str, known: Iterable[str]) -> str | None:

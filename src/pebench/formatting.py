@@ -16,6 +16,33 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
+def quoted(value: Any, most: int = 80) -> str:
+    r"""Return a value as messages repeat it: as Python writes it, on one line, and cut where that is long.
+
+    Example:
+        >>> quoted("rope"), quoted("\x1b[31mred"), quoted([1] * 50, most=12)
+        ("'rope'", "'\\x1b[31mred'", '[1, 1, 1, 1…')
+    """
+    if isinstance(value, str | bytes | list | tuple) and len(value) > most:
+        value = value[:most]  # the text of all of it may be very long
+        text = printable(repr(value))[: most - 1] + "…"
+    else:
+        text = printable(repr(value)).replace("\n", " ")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def printable(text: str) -> str:
+    r"""Return a text in which characters that move, colour or hide others stand as Python writes them; lines stay.
+
+    Example:
+        >>> printable("a\x1b[2J b")
+        'a\\x1b[2J b'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else repr(c)[1:-1] for c in text)
+
+
 def natural(label: str) -> list[tuple[float, str]]:
     """Return the key that sorts labels so that numbers in them stand in order.
 

@@ -28,7 +28,8 @@ def records() -> list[Record]:
     """The published ones of two tasks, and a run of a plug-in that failed, both with names that try to be markup."""
     found = [record for record in read_records(CORE) if record.config.task in ("vit-cifar10", "text-imdb")]
     values = found[0].to_dict() | {"status": "failed", "error": {"reason": ATTACK, "kind": "error", "log": ATTACK}}
-    return [*found, Record.from_dict(values | {"config": values["config"] | {"encoding": ATTACK}})]
+    del values["key"]
+    return [*found, Record.from_dict(values | {"config": values["config"] | {"encoding_args": {"note": ATTACK}}})]
 
 
 @pytest.fixture(scope="module")

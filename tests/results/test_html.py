@@ -106,14 +106,15 @@ def test_pictures_take_their_colours_from_the_page(core: str) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_what_records_say_is_escaped_everywhere() -> None:
     values = CORE[0].to_dict()
-    environment = values["environment"] | dict.fromkeys(("commit", "device", "threads", "precision"), ATTACK)
+    del values["key"]
+    environment = values["environment"] | dict.fromkeys(("commit", "device", "precision"), ATTACK)
     environment |= {"plugins": {ATTACK: {"package": ATTACK, "version": ATTACK, "sha256": ATTACK}}}
     failed = {
         "status": "failed",
         "error": {"reason": ATTACK, "kind": ATTACK, "log": ATTACK},
         "environment": environment,
     }
-    config = values["config"] | {"encoding": ATTACK, "encoding_args": {ATTACK: ATTACK}}
+    config = values["config"] | {"encoding": "mine", "encoding_args": {"note": ATTACK}}
     dataset = {"fingerprint": ATTACK, "sizes": {}}
     odd = [values | failed | {"config": config}, values | {"config": config | {"seed": 1}, "dataset": dataset}]
     plain, attacked = (read(html(page)) for page in (published_page(), Page.of([*CORE, *map(Record.from_dict, odd)])))

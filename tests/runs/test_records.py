@@ -88,7 +88,7 @@ def test_a_failure_that_is_tried_again_while_records_are_read(
 def test_a_file_says_its_key_status_and_protocol(tmp_path: Path) -> None:
     values = json.loads(write_record(FAILED, tmp_path).read_text(encoding="utf-8"))
     assert values["key"] == FAILED.config.key
-    assert (values["status"], values["protocol"], values["schema"]) == ("failed", PROTOCOL_VERSION, 1)
+    assert (values["status"], values["protocol"], values["schema"]) == ("failed", PROTOCOL_VERSION, 2)
     assert values["config"]["encoding_args"] == {"d_p": 8}
 
 

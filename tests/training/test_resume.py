@@ -1,6 +1,7 @@
 """An interrupted run goes on where it was, and ends as if nothing had happened: to the last bit."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
@@ -19,7 +21,7 @@ from pebench.training import environment
 from pebench.training.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.training.resume import resumable_step
 from pebench.training.runner import train
-from pebench.training.tensorboard import RunLogger
+from pebench.training.tensorboard import RunLogger, log_failure
 
 SETTINGS = {"train.max_steps": 40, "train.evaluations": 4, "model.dropout": 0.1}
 DIGITS = configure("vit-digits", "learned", tier="smoke", settings=SETTINGS)
@@ -206,3 +208,32 @@ def test_a_stream_of_batches_goes_on_from_any_step() -> None:
         epochs.set_epoch(epoch)
         expected += [batch.tolist() for batch in epochs]
     assert whole == expected
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt"])
+def test_a_flipped_bit_in_a_weight_begins_the_run_again(
+    name: str, undisturbed: dict[str, Record], tmp_path: Path
+) -> None:
+    """torch loads it without a word: the run would go on as another."""
+    with pytest.raises(InterruptedRunError):
+        train(DIGITS, options(tmp_path), stop=after(25))
+    path = tmp_path / DIGITS.directory / "checkpoints" / name
+    state = torch.load(path, weights_only=True)["state_dict"]
+    weight = max(state.values(), key=torch.Tensor.numel).numpy().tobytes()
+    content = bytearray(path.read_bytes())
+    content[content.index(weight) + len(weight) // 2] ^= 4
+    path.write_bytes(content)
+    torch.load(path, weights_only=True)
+    with pytest.warns(UserWarning, match=rf"damaged \({name}: the checksum of its part .*; the run begins again"):
+        record = train(DIGITS, options(tmp_path))
+    assert record.metrics == undisturbed[DIGITS.task].metrics
+    assert record.curve == undisturbed[DIGITS.task].curve
+
+
+def test_event_files_do_not_name_the_machine(tmp_path: Path) -> None:
+    train(DIGITS, options(tmp_path))
+    log_failure(tmp_path / DIGITS.directory, DIGITS)
+    names = [file.name for file in tmp_path.rglob("events.out.tfevents.*")]
+    assert len(names) == 2
+    assert not [name for name in names if socket.gethostname() in name.split(".")]
+    assert event_file_writer.socket is socket

@@ -113,6 +113,18 @@ def test_what_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         load_weights(tmp_path / other.directory)
 
 
+def test_a_flipped_bit_in_kept_weights_is_noticed(tmp_path: Path) -> None:
+    config = smoke(encoding="none", **LITTLE)
+    train(config, keeping(tmp_path))
+    path = tmp_path / config.directory / WEIGHTS
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    assert load_file(path)
+    with pytest.raises(UserError, match="their checksum is not that of the content: the file is damaged"):
+        load_weights(tmp_path / config.directory)
+
+
 class Notes(Observer):
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -12,6 +12,7 @@ from typing import TextIO
 from pebench.cli.interrupts import EXIT_INTERRUPTED, INTERRUPTED
 from pebench.cli.parser import parser
 from pebench.errors import UserError
+from pebench.formatting import printable
 
 EXIT_USAGE = 2
 
@@ -57,10 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _readable(message: object) -> str:
     """Return a message whose very long words, which somebody gave, are cut, and that no terminal takes for commands."""
-    shown = "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in str(message)
-    )
-    return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1...", shown)
+    return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1...", printable(str(message)))
 
 
 def _accept_unicode(stream: TextIO) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from pebench.errors import UserError
+from pebench.formatting import printable
 
 MOST_NAMED = 8
 """Number of runs that an ambiguous name lists."""
@@ -14,7 +15,7 @@ def status_command(options: argparse.Namespace) -> int:
     """Print how far the runs of an output folder are."""
     from pebench.runs.status import status
 
-    sys.stdout.write(status(options.out))
+    sys.stdout.write(printable(status(options.out)))
     return 0
 
 
@@ -22,7 +23,7 @@ def show_command(options: argparse.Namespace) -> int:
     """Print everything that is recorded about some runs."""
     from pebench.results.compare import describe
 
-    sys.stdout.write("\n".join(describe(find_run(name, options.out)) for name in options.runs))
+    sys.stdout.write(printable("\n".join(describe(find_run(name, options.out)) for name in options.runs)))
     return 0
 
 
@@ -58,5 +59,5 @@ def compare_command(options: argparse.Namespace) -> int:
     from pebench.runs.records import read_records
 
     names = str(options.a), str(options.b)
-    sys.stdout.write(compare(read_records(options.a), read_records(options.b), names))
+    sys.stdout.write(printable(compare(read_records(options.a), read_records(options.b), names)))
     return 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from pebench.config.checks import check_run, check_seed
+from pebench.config.names import check_kinds
 from pebench.config.protocol import PROTOCOL_VERSION
 from pebench.formatting import format_encoding
 
@@ -160,6 +161,7 @@ class RunConfig:
     stage: str = "test"
 
     def __post_init__(self) -> None:
+        check_kinds(self, SECTIONS, LATER | self.settings())
         check_run(self)
 
     def to_dict(self) -> dict[str, Any]:

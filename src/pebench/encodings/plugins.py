@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pebench.config.names import NAME, PLACE
 from pebench.encodings.cards import EncodingCard, card_of, read_card
 from pebench.encodings.origins import digest, folder_of
 from pebench.encodings.sources import UnreadableError, find_source
@@ -39,12 +40,6 @@ ENCODINGS = Group("encoding", "pebench.encodings", "class", "Class")
 
 TASKS = Group("task", "pebench.tasks", "task", "my_task")
 """Entry points that name tasks: ``my-task = "my_package.my_module:my_task"``."""
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""Names that a plug-in may have: they name folders, too."""
-
-PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-"""An object in a module: ``my_module:MyEncoding``."""
 
 MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
 SUITE_FILE = "<run_path>"  # the name by which `runpy` runs the file of a suite

@@ -30,7 +30,7 @@ from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
 from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.costs import check_costs
-from pebench.runs.plan import Plan, load_records, write_plan
+from pebench.runs.plan import Plan, load_records, unreadable_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
 from pebench.runs.suite import Encoding, Suite
 from pebench.runs.token_tables import check_weights, table_sources
@@ -186,7 +186,7 @@ def _planned(
     titled = plan.suite.select or title == TABLES
     stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary))
     observer.planned(stage)
-    for message in _warnings(runs, known, how):
+    for message in [*unreadable_records(runs, known, how.out), *_warnings(runs, known, how)]:
         observer.note(message)
     return stage
 

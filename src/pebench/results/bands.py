@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pebench.config import assignments
+from pebench.results.event_files import nameless_host
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table, build_tables
 from pebench.runs.records import Record
@@ -43,7 +44,7 @@ def write_bands(out: Path, records: Iterable[Record]) -> None:
                 for place, tag in enumerate(tags):
                     rows.setdefault(folder, {})[tag] = {step: values[place] for step, values in points.items()}
     for number, (folder, curves) in enumerate(rows.items()):
-        with SummaryWriter(str(out / FOLDER / folder)) as writer:
+        with nameless_host(), SummaryWriter(str(out / FOLDER / folder)) as writer:
             for tag, curve in curves.items():
                 for step, value in curve.items():
                     writer.add_scalar(tag, value, step)

@@ -1,6 +1,6 @@
 """Figures of an analysis: the numbers in a record's `analysis` that tables show, each with a title."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -75,8 +75,7 @@ def _reach(figures: Figures) -> float | None:
 
 
 def _largest(figures: Figures) -> float | None:
-    rises: Sequence[float] = figures.get("position") or ()
-    return max(rises, default=None)
+    return max((rise for rise in figures.get("position") or () if rise is not None), default=None)
 
 
 PRODUCTS = (
@@ -107,4 +106,4 @@ FIGURES = (
 
 def analysis_columns(analysis: Mapping[str, Figures]) -> dict[str, float | None]:
     """Return the numbers of a record's analysis by title; nothing of a run that was not analyzed."""
-    return {figure.title: figure.of(analysis["trained"]) for figure in FIGURES} if analysis else {}
+    return {figure.title: figure.of(analysis.get("trained", {})) for figure in FIGURES} if analysis else {}

@@ -13,8 +13,9 @@ from typing import Any
 
 from pebench.atomic import write_text
 from pebench.config import RunConfig
+from pebench.formatting import counted
 from pebench.runs.leases import holder_of
-from pebench.runs.records import FAILURE, FILE_NAME, Record, find_record, read_record
+from pebench.runs.records import FAILURE, FILE_NAME, Record, damage, find_record, read_record
 from pebench.runs.selection import Trial, best
 from pebench.runs.suite import Suite
 
@@ -235,8 +236,12 @@ def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
     """
     folder = out / PLANS
     runs = [config.directory for config in plan]
-    name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]  # the same plan again is the same file
-    write_text(folder / f"{name}.json", f"{json.dumps({'runs': runs})}\n")
+    # The same plan again is the same file.
+    write_text(folder / f"{_plan_name(runs)}.json", f"{json.dumps({'runs': runs})}\n")
+
+
+def _plan_name(runs: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]
 
 
 def planned_runs(out: Path) -> list[str]:
@@ -246,11 +251,29 @@ def planned_runs(out: Path) -> list[str]:
     for path in sorted((out / PLANS).glob("*.json"), key=lambda path: path.stat().st_mtime):
         with contextlib.suppress(ValueError, KeyError, TypeError):  # a damaged plan is ignored
             runs = json.loads(path.read_text(encoding="utf-8"))["runs"]
-            if isinstance(runs, list):
-                found |= dict.fromkeys(run for run in runs if isinstance(run, str))
+            if path.stem == _plan_name(runs):  # its name is its checksum
+                found |= dict.fromkeys(run for run in runs if ".." not in run and not os.path.isabs(run))
     return list(found)
 
 
 def load_records(plan: Sequence[RunConfig], out: Path) -> dict[str, Record]:
     """Return the records of a plan's runs, by key; runs without one are left out."""
     return {config.key: record for config in plan if (record := find_record(config, out))}
+
+
+def unreadable_records(plan: Sequence[RunConfig], known: Mapping[str, Record], out: Path) -> list[str]:
+    """Return a sentence that runs whose records are damaged are made again; nothing where none is.
+
+    Args:
+        plan: The runs.
+        known: Their records that can be read, by key.
+        out: Output folder.
+    """
+    found = {c.directory: text for c in plan if c.key not in known and (text := damage(c, out))}
+    if not found:
+        return []
+    first, text = next(iter(found.items()))
+    return [
+        f"{counted(len(found), 'record')} cannot be read: {out / first / FILE_NAME}{' and others' * (len(found) > 1)}, "
+        f"as {text}. Made again now; what is there stays as unreadable-*.json"
+    ]

@@ -4,6 +4,7 @@ import os
 import shutil
 import time
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,21 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from pebench.atomic import PART
 from pebench.runs.records import FILE_NAME, WEIGHTS
 from pebench.training.tensorboard import FAILED
+
+
+def check_whole(checkpoint: Path) -> None:
+    """Refuse a checkpoint of which a part is not as it was written.
+
+    torch stores a CRC-32 with each part, and does not look at it when it loads: one flipped bit in a weight would train
+    on as another run.
+
+    Raises:
+        ValueError: With the part that is damaged.
+        zipfile.BadZipFile: If it is no checkpoint of torch's.
+    """
+    with zipfile.ZipFile(checkpoint) as file:
+        if damaged := file.testzip():
+            raise ValueError(f"{checkpoint.name}: the checksum of its part {damaged} is not that of its content")
 
 
 def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -> int:
@@ -27,6 +43,8 @@ def resumable_step(checkpoint: Path, made_of: Mapping[str, Any] | None = None) -
     if not checkpoint.is_file():
         return 0
     try:
+        for kept in checkpoint.parent.glob("*.ckpt"):  # the best weights so far, too
+            check_whole(kept)
         # Mapped: of the whole state two entries are read.
         values = torch.load(checkpoint, weights_only=True, mmap=True)
         # Lightning keeps the state of a callback under the name of its class.
@@ -72,10 +90,20 @@ def check_best(best: ModelCheckpoint, step: float) -> None:
     """
     path = Path(best.best_model_path)
     # Both processes write the same `best.ckpt`: the other may have replaced it since the best validation of this one.
-    found = torch.load(path, weights_only=True, mmap=True)["global_step"] if path.is_file() else None
+    found = _step_of(path)
     if found != step:
         shutil.rmtree(str(best.dirpath), ignore_errors=True)
         raise RuntimeError(
             f"{path} holds {'nothing' if found is None else f'step {found}'}, expected step {step:g}: another process "
-            "was at this run, or it was killed between two checkpoints. Tried again, it begins anew."
+            "was at this run, it was killed between two checkpoints, or the file is damaged. Tried again, it begins "
+            "anew."
         )
+
+
+def _step_of(path: Path) -> int | None:
+    """Return the step that a checkpoint is of; None if there is none, or it is damaged."""
+    try:
+        check_whole(path)
+        return int(torch.load(path, weights_only=True, mmap=True)["global_step"])
+    except Exception:  # torch raises many kinds for a damaged file
+        return None

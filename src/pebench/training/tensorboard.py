@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.loggers.logger import rank_zero_experiment
 from lightning.pytorch.utilities import rank_zero_only
 
 from pebench.config import RunConfig
@@ -14,6 +15,7 @@ from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import blame
 from pebench.encodings.effects import effects
 from pebench.errors import UserError
+from pebench.results.event_files import nameless_host
 from pebench.results.inside import analysis_columns
 from pebench.runs.records import Record
 from pebench.tasks import find_task
@@ -45,6 +47,15 @@ class RunLogger(TensorBoardLogger):
         super().__init__(
             folder, name="", version="", default_hp_metric=False, purge_step=resumed + 1 if resumed else None
         )
+
+    @property
+    @rank_zero_experiment
+    def experiment(self) -> Any:
+        """The writer of the event file, whose name is made without that of this machine."""
+        if self._experiment is not None:
+            return self._experiment
+        with nameless_host():
+            return super().experiment
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
@@ -126,7 +137,7 @@ def log_failure(folder: Path, config: RunConfig) -> None:
     content = HParamsPluginData.FromString(plugin.content)
     content.session_end_info.status = Status.STATUS_FAILURE
     plugin.content = content.SerializeToString()
-    with SummaryWriter(folder, filename_suffix=FAILED) as writer:
+    with nameless_host(), SummaryWriter(folder, filename_suffix=FAILED) as writer:
         for summary in summaries:
             writer.file_writer.add_summary(summary)
 

@@ -1,6 +1,8 @@
 """The weights that a run was tested with: kept beside its record if asked for, and loaded into a model again."""
 
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import safetensors.torch
@@ -14,8 +16,8 @@ from pebench.models.base import SequenceModule
 from pebench.runs.records import WEIGHTS, Record, read_config
 from pebench.tasks import find_task
 
-KEY, HYPERPARAMETERS = "key", "hyperparameters"
-"""Metadata of a file of weights: the run's key, and the arguments of its module as JSON."""
+KEY, HYPERPARAMETERS, CHECKSUM = "key", "hyperparameters", "sha256"
+"""Metadata of a file of weights: the run's key, the arguments of its module as JSON, and the checksum of all of it."""
 
 
 def keep_weights(module: SequenceModule, config: RunConfig, out: Path) -> Path:
@@ -33,6 +35,7 @@ def keep_weights(module: SequenceModule, config: RunConfig, out: Path) -> Path:
     weights = {name: value.detach().cpu().clone(memory_format=torch.contiguous_format)
                for name, value in module.state_dict().items()}  # fmt: skip
     about = {KEY: config.key, HYPERPARAMETERS: json.dumps(dict(module.hparams))}
+    about[CHECKSUM] = _checksum(weights, about)
     path = out / config.directory / WEIGHTS
     with replacing(path, durable=True) as file:
         file.write(safetensors.torch.save(weights, about))
@@ -64,7 +67,9 @@ def load_weights(run: Record | Path | str, out: Path | str = "runs") -> Sequence
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
-        key = about[KEY]
+        key, written = about[KEY], about.pop(CHECKSUM, None)
+        if written and written != _checksum(weights, about):  # older files have none
+            raise ValueError("their checksum is not that of the content: the file is damaged")
         module: SequenceModule = find_task(config.task).model_class()(**json.loads(about[HYPERPARAMETERS]))
         module.load_state_dict(weights)
     except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
@@ -72,3 +77,12 @@ def load_weights(run: Record | Path | str, out: Path | str = "runs") -> Sequence
     if key != config.key:
         raise UserError(f"{path} holds the weights of run {key}, expected those of {config.key}.")
     return module.eval()
+
+
+def _checksum(weights: Mapping[str, torch.Tensor], about: Mapping[str, str]) -> str:
+    """Return the SHA-256 of weights and what is known of them, which the format itself does not check."""
+    found = hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode())
+    for name, value in sorted(weights.items()):
+        found.update(f"{name} {value.dtype} {[*value.shape]}".encode())
+        found.update(value.reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()

@@ -14,7 +14,7 @@ from pathlib import Path
 from pebench.config import Options, RunConfig
 from pebench.errors import InterruptedRunError
 from pebench.runs.leases import claim
-from pebench.runs.records import Record, find_record, write_record
+from pebench.runs.records import Record, find_record, without_places, write_record
 
 LOG = "log.txt"
 LOG_LINES = 20
@@ -146,7 +146,8 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     """
     log = out / config.directory / LOG
     tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:] if log.is_file() else []
-    error = {"kind": kind, "reason": reason, "log": "\n".join(tail)}
+    # Records are published; the whole log stays where it is.
+    error = {"kind": kind, "reason": without_places(reason), "log": without_places("\n".join(tail))}
     started = (datetime.now(UTC) - timedelta(seconds=duration_s)).isoformat(timespec="seconds")
     record = Record(config=config, status="failed", error=error, duration_s=duration_s, started=started)
     try:

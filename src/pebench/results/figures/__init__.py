@@ -55,6 +55,16 @@ class Picture:
         return to_svg(self.figure)
 
 
+def file_stem(text: str) -> str:
+    """Return a text as the beginning of a file's name: a task's options may have any characters.
+
+    Example:
+        >>> file_stem("mine:task(path='../x')-core")
+        'mine_task_path_.._x_-core'
+    """
+    return re.sub(r"[^\w.-]+", "_", text)
+
+
 def stems(tables: Sequence["Table"]) -> list[str]:
     """Return the beginning of the names of each table's files: ``<task>-<tier>``.
 
@@ -64,7 +74,7 @@ def stems(tables: Sequence["Table"]) -> list[str]:
     for table in tables:
         differ = table.config.values_of(table.differing)
         named = [f"{name.partition('.')[2]}-{value}" for name, value in differ.items()]
-        stem = re.sub(r"[^\w.-]+", "_", "-".join([table.task.name, table.config.tier, *named]))
+        stem = file_stem("-".join([table.task.name, table.config.tier, *named]))
         seen[stem] += 1
         found.append(stem if seen[stem] == 1 else f"{stem}-{seen[stem]}")
     return found
@@ -120,7 +130,7 @@ def lead_picture(page: "Page") -> Picture | None:
 
 def series_stem(series: "Series") -> str:
     """Return the name of the picture of a metric along a setting."""
-    return f"{series.first.task.name}-by-{series.setting.partition('.')[2]}-{series.first.protocol}"
+    return file_stem(f"{series.first.task.name}-by-{series.setting.partition('.')[2]}-{series.first.protocol}")
 
 
 def series_picture(series: "Series") -> Picture | None:

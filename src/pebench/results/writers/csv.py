@@ -2,12 +2,16 @@
 
 import csv
 import io
+from typing import Any
 
 import orjson  # json would take as long as all the rest of it
 
 from pebench.results.page import Page
 from pebench.results.provenance import warnings
 from pebench.results.raw import raw_rows, table_head, untested_row
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of a text that spreadsheets would calculate."""
 
 
 def to_csv(page: Page) -> str:
@@ -18,13 +22,16 @@ def to_csv(page: Page) -> str:
         rows += [head | values for values in raw_rows(page, table)]
     rows += [dict.fromkeys(rows[0]) | untested_row(page, kind) for kind in page.coverage.untested]
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    columns = dict.fromkeys(name for row in rows for name in row)  # an analysis is in the rows that have one
+    writer = csv.DictWriter(text, fieldnames=list(columns), restval="", lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        nested = {  # seeds are keys too
-            name: orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-            for name, value in row.items()
-            if isinstance(value, dict | list | bool)
-        }
-        writer.writerow(row | nested)
+        writer.writerow({name: _cell(value) for name, value in row.items()})
     return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return what stands in a cell: nested values as JSON, and text that spreadsheets take for text."""
+    if isinstance(value, dict | list | bool):
+        return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()  # seeds are keys too
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

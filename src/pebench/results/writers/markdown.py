@@ -1,5 +1,6 @@
 """Pages for people, in Markdown. The same records give the same bytes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
@@ -11,6 +12,9 @@ from pebench.results.grids import by_family, front_page, verdict_first
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
 from pebench.results.prose import Code, Inline, Link, Prose, Strong, prose, strong
+
+MARKUP = re.compile(r"`|<(?=[A-Za-z/!?])|(?<=\])(?=\()")
+"""Where words would become code, an element of HTML, or a link: names and options may have any characters."""
 
 
 def markdown(page: Page, folder: str | None = None) -> str:
@@ -49,7 +53,7 @@ def _parts(content: Document, pictures: Mapping[str, str], captions: Mapping[str
         yield pictures.get(series.stem, "")
     for group in content.overviews:
         yield _headed(group.heading, _comparison(group, content), cite(group.sources))
-    yield content.tally
+    yield words(content.tally)
     for section in content.sections:
         yield from _section(section, pictures.get(section.stem, ""))
     for across in content.across:
@@ -74,11 +78,11 @@ def _parts(content: Document, pictures: Mapping[str, str], captions: Mapping[str
 
 
 def _headed(heading: str, *paragraphs: str) -> str:
-    return "\n\n".join([f"## {heading}", *paragraphs])
+    return "\n\n".join([f"## {words(heading)}", *paragraphs])
 
 
 def _picture_links(pictures: Sequence[figures.Picture], folder: str) -> str:
-    return "\n".join(f"![{picture.title}]({quote(f'{folder}/{picture.name}')}.svg)" for picture in pictures)
+    return "\n".join(f"![{words(picture.title)}]({quote(f'{folder}/{picture.name}')}.svg)" for picture in pictures)
 
 
 def _series(series: SeriesPart, content: Document) -> Iterator[str]:
@@ -88,7 +92,7 @@ def _series(series: SeriesPart, content: Document) -> Iterator[str]:
         yield f"{texts.CHANGES}\n\n{_pipe(verdict_first(series.changes))}"
         yield _bullets(map(strong, series.warnings))
     yield _comparison(comparison, content)
-    yield f"{series.gap}\n\n{cite(comparison.sources)}"
+    yield f"{words(series.gap)}\n\n{cite(comparison.sources)}"
 
 
 def _comparison(group: Comparison, content: Document) -> str:
@@ -100,14 +104,17 @@ def _comparison(group: Comparison, content: Document) -> str:
 
 def _section(section: Section, pictures: str) -> Iterator[str]:
     """Yield a table, its pictures, and its further grids."""
-    yield _headed(section.heading, f"{section.summary}.", section.tally, _pipe(verdict_first(section.results)))
+    yield _headed(
+        section.heading, f"{words(section.summary)}.", words(section.tally), _pipe(verdict_first(section.results))
+    )
     yield _bullets(map(strong, section.cautions))
     yield cite(section.sources)
     yield pictures
     for detail in section.details:
-        yield f"### {detail.title}, {section.heading}\n\n{inline(detail.text)}\n\n{_pipe(verdict_first(detail.grid))}"
+        heading = f"### {detail.title}, {words(section.heading)}"
+        yield f"{heading}\n\n{inline(detail.text)}\n\n{_pipe(verdict_first(detail.grid))}"
     costs = {"Encoding": section.results["Encoding"]} | section.costs
-    yield f"### Costs, {section.heading}\n\n{section.timings}\n\n{_pipe(costs)}".replace("\n\n\n", "\n")
+    yield f"### Costs, {words(section.heading)}\n\n{section.timings}\n\n{_pipe(costs)}".replace("\n\n\n", "\n")
 
 
 def _across(across: Across) -> str:
@@ -132,7 +139,7 @@ def _provenance(content: Document) -> str:
     for section in content.sections:
         own = {name: text for name, text in section.facts.items() if name not in shared}
         if own:
-            parts.append(f"### {section.heading}\n\n{_bullets(_named(own))}")
+            parts.append(f"### {words(section.heading)}\n\n{_bullets(_named(own))}")
     return "\n\n".join(parts)
 
 
@@ -144,9 +151,9 @@ def _absences(content: Document) -> str:
     parts = []
     for section in content.sections:
         if lines := absence_lines(section.absences):
-            parts.append(f"### {section.heading}\n\n{_bullets(lines)}")
+            parts.append(f"### {words(section.heading)}\n\n{_bullets(lines)}")
     if content.gap:
-        parts.append(content.gap)
+        parts.append(words(content.gap))
     return "\n\n".join(parts) or content.complete
 
 
@@ -171,12 +178,22 @@ def inline(sentence: Prose) -> str:
 
 def _marked(part: Inline) -> str:
     if isinstance(part, Code):
-        return f"`{part.text}`"
+        return f"`{part.text.replace(chr(96), chr(39))}`"  # a backtick would end the code that it stands in
     if isinstance(part, Strong):
         return f"**{inline(part.parts)}**"
     if isinstance(part, Link):
-        return f"[{part.text}]({part.address})" if part.address else part.text
-    return part
+        return f"[{words(part.text)}]({part.address})" if part.address else words(part.text)
+    return words(part)
+
+
+def words(text: str) -> str:
+    r"""Return words that Markdown is to show as they are.
+
+    Example:
+        >>> words("a < b, <img src=x>, [x](javascript:alert)")
+        'a < b, \\<img src=x>, [x]\\(javascript:alert)'
+    """
+    return MARKUP.sub(lambda found: f"\\{found[0]}", text)
 
 
 def _pipe(grid: Grid) -> str:
@@ -189,9 +206,14 @@ def _pipe(grid: Grid) -> str:
             rows.append([f"**{family}**"] + [""] * (len(grid) - 1))
         rows += [[_cell(column.cells[place]) for column in grid.values()] for place in places]
     align = ["left" if column.words else "right" for column in grid.values()]
-    headers = [header.replace("\n", "<br>") for header in grid]
+    headers = [_words_of_cell(header).replace("\n", "<br>") for header in grid]
     return tabulate(rows, headers=headers, tablefmt="pipe", colalign=align, disable_numparse=True)
 
 
 def _cell(cell: Cell) -> str:
-    return f"**{cell.text}**" if cell.style == "chosen" else cell.text
+    text = _words_of_cell(cell.text)
+    return f"**{text}**" if cell.style == "chosen" else text
+
+
+def _words_of_cell(text: str) -> str:
+    return words(text).replace("|", r"\|")

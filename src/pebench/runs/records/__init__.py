@@ -2,8 +2,10 @@
 
 from pebench.runs.records.collection import COLLECTION, holds_records, read_records, write_jsonl
 from pebench.runs.records.merging import merge
+from pebench.runs.records.places import without_places
 from pebench.runs.records.record import FAILURE, FILE_NAME, SCHEMA, WEIGHTS, Record
 from pebench.runs.records.run_files import (
+    damage,
     find_record,
     lacks_weights,
     read_config,
@@ -13,7 +15,22 @@ from pebench.runs.records.run_files import (
 )
 
 __all__ = [
-    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "WEIGHTS", "Record", "find_record", "holds_records",
-    "lacks_weights", "merge", "read_config", "read_record", "read_records", "write_config", "write_jsonl",
+    "COLLECTION",
+    "FAILURE",
+    "FILE_NAME",
+    "SCHEMA",
+    "WEIGHTS",
+    "Record",
+    "damage",
+    "find_record",
+    "holds_records",
+    "lacks_weights",
+    "merge",
+    "read_config",
+    "read_record",
+    "read_records",
+    "without_places",
+    "write_config",
+    "write_jsonl",
     "write_record",
 ]  # fmt: skip

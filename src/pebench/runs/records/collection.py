@@ -14,7 +14,8 @@ from pebench.errors import UserError
 from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.records.folders import record_files, record_texts
 from pebench.runs.records.merging import merge
-from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, checked
+from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, check_key, check_whole, damage_text
+from pebench.runs.records.schema import check_fields
 
 COLLECTION = "runs.jsonl"
 """Name of the file of records in a published folder: ``results/core/runs.jsonl``."""
@@ -70,9 +71,14 @@ def _unreadable(source: Path, path: str, line: int, error: Exception) -> UserErr
         return UserError(f"expected a folder of runs or a .jsonl file; {path} holds no records.{hint}")
     return UserError(
         f"{path}{f', line {line},' if line else ''} is not a record that this pebench can read "
-        f"({type(error).__name__}: {error}). If a newer one made it, update; else "
+        f"({damage_text(error)}). If a newer one made it, update; else "
         f"{'get the file again, or leave out that line' if line else 'delete it and run again'}."
     )
+
+
+def _checked(facts: dict[str, Any]) -> dict[str, Any]:
+    check_fields(facts)
+    return facts
 
 
 class _Reader:
@@ -83,15 +89,18 @@ class _Reader:
 
     def __call__(self, text: bytes) -> Record:
         values = orjson.loads(text)
+        check_whole(values)
         # Seed and key are taken out, so that all seeds of a configuration share one parsed object; the key follows from
         # both.
-        config = values.pop("config")
+        config, key = values.pop("config"), values.pop("key", None)
         seed = config.pop("seed", 0)
         kind = self._shared(config, RunConfig.from_dict)  # checked and hashed once for all its seeds
-        values.pop("key", None)
-        facts = {name: values[name] for name in ("dataset", "environment", "parameters") if name in values}
-        values |= self._shared(facts, lambda same: same)
-        return checked(Record(config=kind.with_seed(seed), **values))
+        facts = {name: values.pop(name) for name in ("dataset", "environment", "parameters") if name in values}
+        check_fields(values)
+        values |= self._shared(facts, _checked)
+        record = Record(config=kind.with_seed(seed), **values)
+        check_key(record, key)
+        return record
 
     def _shared(self, values: Any, make: Callable[[Any], Any]) -> Any:
         """Return what `make` made of the first values with the same JSON, in which 1 and 1.0 differ."""

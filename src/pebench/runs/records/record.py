@@ -2,14 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
+from pebench.formatting import printable, quoted
+from pebench.runs.records.schema import CHECKSUM, check_fields, checksum
 
-SCHEMA = 1
-"""Version of a record's layout."""
+SCHEMA = 2
+"""Version of a record's layout. Since 2 it has a checksum; those of 1 stay as they are, and have none."""
+
+MOST_REASON = 500
+"""Most characters of a reason that are shown."""
 
 FILE_NAME = "record.json"
 """File name of the record of a run that finished. A failure never replaces it."""
@@ -87,7 +91,8 @@ class Record:
     @property
     def reason(self) -> str:
         """The reason why the run failed, in one line."""
-        return " ".join((self.error or {}).get("reason", "").split()) or "no reason recorded"
+        text = " ".join((self.error or {}).get("reason", "").split())
+        return printable(text[:MOST_REASON]) or "no reason recorded"  # it may have what a library printed in colour
 
     @property
     def identity(self) -> tuple[str, str]:
@@ -104,36 +109,56 @@ class Record:
         values = vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
         if not self.analysis:
             del values["analysis"]  # records from before it stay as they are, to the byte
-        return values
+        return values | {CHECKSUM: checksum(values)} if self.schema > 1 else values
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> "Record":
         """Return the record that `to_dict` wrote.
 
         Raises:
-            UserError: If its configuration cannot work.
-            TypeError: If a field is of another kind than reports take for granted.
-            ValueError: If its start has no time zone.
+            UserError: If its checksum or its key is another, its configuration cannot work, or a field is not what it
+                may be.
         """
-        rest = {name: value for name, value in values.items() if name not in ("config", "key")}
-        return checked(Record(config=RunConfig.from_dict(values["config"]), **rest))
+        rest = dict(values)
+        check_whole(rest)
+        config, key = RunConfig.from_dict(rest.pop("config")), rest.pop("key", None)
+        check_fields(rest)
+        record = Record(config=config, **rest)
+        check_key(record, key)
+        return record
 
 
-def checked(record: Record) -> Record:
-    """Return the same record, if its fields are of the kinds that reports take for granted.
+def check_whole(values: dict[str, Any]) -> None:
+    """Take the checksum out of a record's values, and refuse them if it is another than theirs.
 
     Raises:
-        TypeError: If one is not.
-        ValueError: If the time at which the run was started has no zone.
+        UserError: If a record since schema 2 has no checksum or another one, or it is of a newer schema.
     """
-    # What reports index into without looking. A file edited by hand should fail here, by its name, not in some table.
-    for name in ("metrics", "parameters", "dataset", "environment", "position_shares", "analysis", "error"):
-        value = getattr(record, name)
-        if not isinstance(value, Mapping) and not (name == "error" and value is None):
-            raise TypeError(f"expected {name} as names and values, got {value!r}")
-    if not all(isinstance(value, int | float) for value in record.metrics.values()):
-        raise TypeError(f"expected numbers as metrics, got {dict(record.metrics)}")
-    # Pages compare it with the time at which a suite was declared; without a zone that would be an exception.
-    if record.started and datetime.fromisoformat(record.started).tzinfo is None:
-        raise ValueError(f"expected the time at which the run was started with its zone, got {record.started!r}")
-    return record
+    if not isinstance(values.get("config"), Mapping):
+        raise UserError("it has no configuration.")
+    schema, found = values.setdefault("schema", 1), values.pop(CHECKSUM, None)
+    if schema == 1 and found is None:
+        return
+    if type(schema) is int and schema > SCHEMA:
+        raise UserError(f"it is of schema {schema}, which a newer pebench made; this one reads up to {SCHEMA}.")
+    if found != checksum(values):
+        raise UserError(
+            "its checksum is not that of its content: it was damaged, or changed by hand. What is to change in a "
+            "record is changed in Python, by dataclasses.replace and pebench.runs.records.write_record."
+        )
+
+
+def check_key(record: Record, key: Any) -> None:
+    """Refuse a record whose key is not that of its configuration; keys of another protocol cannot be made again.
+
+    Raises:
+        UserError: With both keys.
+    """
+    if record.protocol == PROTOCOL_VERSION and key is not None and key != record.config.key:
+        raise UserError(f"its key is {quoted(key)}, and that of its configuration {record.config.key!r}.")
+
+
+def damage_text(error: Exception) -> str:
+    """Return what is wrong with a record, in a line, by the exception of `DAMAGE` that reading it raised."""
+    text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+    return printable(" ".join(text.split()))[:MOST_REASON].rstrip(".")

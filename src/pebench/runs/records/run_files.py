@@ -4,10 +4,12 @@ import contextlib
 import json
 from pathlib import Path
 
+import orjson
+
 from pebench.atomic import write_text
-from pebench.config import RunConfig
+from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
-from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, WEIGHTS, Record
+from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, WEIGHTS, Record, check_whole, damage_text
 from pebench.tasks import reconfigure
 
 
@@ -49,7 +51,9 @@ def read_config(path: Path) -> RunConfig:
     """
     path = path / FILE_NAME if path.is_dir() else path
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = orjson.loads(path.read_bytes())
+        if "config" in values:
+            check_whole(values)  # of a record, which is not for hands to change
         return reconfigure(values.get("config", values))
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
@@ -58,7 +62,7 @@ def read_config(path: Path) -> RunConfig:
             f"cannot read {path}: {error.strerror or error}. Expected a record.json, or the folder of one finished run."
         ) from error
     except DAMAGE as error:
-        raise UserError(f"{path} holds no configuration of a run ({type(error).__name__}: {error})") from error
+        raise UserError(f"{path} holds no configuration of a run ({damage_text(error)}).") from error
 
 
 def lacks_weights(config: RunConfig, out: Path) -> bool:
@@ -67,8 +71,9 @@ def lacks_weights(config: RunConfig, out: Path) -> bool:
 
 
 def find_record(config: RunConfig, out: Path) -> Record | None:
-    """Return the record of a run under an output folder; None if it has none that can be read."""
-    return read_record(out / config.directory)
+    """Return the record of a run under an output folder; None if it has none that can be read, or another run's."""
+    record = read_record(out / config.directory)
+    return record if record and not _strangeness(record, config) else None
 
 
 def read_record(folder: Path) -> Record | None:
@@ -76,5 +81,23 @@ def read_record(folder: Path) -> Record | None:
     # In this order: a crash may leave the failure of an earlier attempt behind, and a finished run counts.
     for name in (FILE_NAME, FAILURE):
         with contextlib.suppress(OSError, *DAMAGE):
-            return Record.from_dict(json.loads((folder / name).read_text(encoding="utf-8")))
+            return Record.from_dict(orjson.loads((folder / name).read_bytes()))
     return None
+
+
+def damage(config: RunConfig, out: Path) -> str:
+    """Return why a run's file of its record is not taken for it, in a line; empty if it is, or there is none."""
+    try:
+        record = Record.from_dict(orjson.loads((out / config.directory / FILE_NAME).read_bytes()))
+    except OSError:
+        return ""
+    except DAMAGE as error:
+        return damage_text(error)
+    return _strangeness(record, config)
+
+
+def _strangeness(record: Record, config: RunConfig) -> str:
+    """Return whose record it is, if it is not that of this run under today's protocol."""
+    if (record.config.key, record.protocol) == (config.key, PROTOCOL_VERSION):
+        return ""
+    return f"it is the record of {record.config.directory}, protocol {record.protocol}"
