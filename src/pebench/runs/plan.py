@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.atomic import write_text
+from pebench.atomic import PART, write_text
 from pebench.config import RunConfig
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, FILE_NAME, Record, find_record, read_record
@@ -20,6 +20,9 @@ from pebench.runs.suite import Suite
 
 PLANS = "plans"
 """Folder of the plans that were made for an output folder, under it."""
+
+TRIES = 5
+"""Number of times that a plan is written before it is left out: `pebench status` alone needs it."""
 
 SAMPLE = 3
 """Number of earlier runs of a task and encoding that an estimate reads."""
@@ -236,7 +239,12 @@ def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
     folder = out / PLANS
     runs = [config.directory for config in plan]
     name = hashlib.sha256("\n".join(runs).encode()).hexdigest()[:12]  # the same plan again is the same file
-    write_text(folder / f"{name}.json", f"{json.dumps({'runs': runs})}\n")
+    for left in folder.glob(PART):  # of a process that died while it wrote a plan
+        left.unlink(missing_ok=True)
+    for _ in range(TRIES):
+        with contextlib.suppress(FileNotFoundError):  # another command, starting too, has taken it for such a one
+            write_text(folder / f"{name}.json", f"{json.dumps({'runs': runs})}\n")
+            return
 
 
 def planned_runs(out: Path) -> list[str]:

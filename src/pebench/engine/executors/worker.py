@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pebench.atomic import full_disk
 from pebench.config import Options, RunConfig
 from pebench.errors import InterruptedRunError
 from pebench.runs.leases import claim
@@ -41,16 +42,14 @@ def work(
     Returns:
         False if another process is making the run.
     """
-    folder = options.out / config.directory
-    folder.mkdir(parents=True, exist_ok=True)
-    with claim(folder) as lease:
+    folder, started = options.out / config.directory, time.monotonic()
+    with _without_room(config, options.out, started), claim(folder) as lease:
         if lease is None:
             return False
         if find_record(config, options.out):  # another process has made it, or tried
             return True
         with contextlib.suppress(FileNotFoundError):
             os.truncate(folder / LOG, 0)  # an earlier attempt's, or another process's that had the run till now
-        started = time.monotonic()
         limit = options.time_limit_s or math.inf
 
         def progress(step: int, metrics: Mapping[str, float]) -> None:
@@ -76,6 +75,16 @@ def work(
         except BaseException as error:
             _keep_failure(config, options, error, time.monotonic() - started)
     return True
+
+
+@contextlib.contextmanager
+def _without_room(config: RunConfig, out: Path, started: float) -> Iterator[None]:
+    """Make a failure of a run whose folder takes no files, as on a full disk; the other runs go on."""
+    try:
+        yield
+    except OSError as error:
+        reason = failure_reason(full_disk(error, Path(error.filename or out / config.directory / LOG)))
+        failed_record(config, out, "exception", reason, time.monotonic() - started)
 
 
 def _keep_failure(config: RunConfig, options: Options, error: BaseException, duration_s: float) -> None:
@@ -152,7 +161,7 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     try:
         write_record(record, out)
     except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on
-        print(f"the record of this failure could not be written: {problem}", file=sys.stderr)
+        print(f"{config.directory}: {reason}; the record of it could not be written: {problem}", file=sys.stderr)
     return record
 
 
