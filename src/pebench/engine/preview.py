@@ -59,7 +59,6 @@ def preview_suite(
     """
     how = execution(out, options)
     plan = make_plan(suite)
-    costs = check_kinds(plan.kinds, how)  # what a run would refuse, its preview refuses
     selecting = plan.selecting()
     known = load_records(selecting, how.out)
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
@@ -70,7 +69,9 @@ def preview_suite(
     left = ("to do", "failed") if how.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
     later = plan.undecided(known)
+    # What a run would refuse, its preview refuses.
     check_data([*waiting, *(plan.kinds if later else ())], how)
+    costs = check_kinds(plan.kinds, how)
     return Preview(
         plan=plan,
         runs=runs,

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import os
 import signal
 import socket
@@ -36,7 +35,7 @@ def check(settings: Mapping[str, str]) -> None:
     for name, text in settings.items():
         if name not in SETTINGS:
             raise unknown_name("option of --executor ray", name, SETTINGS)
-        if name != "address" and not 0 <= typed(name, text, float) < math.inf:  # NaN is refused too
+        if name != "address" and typed(name, text, float) < 0:
             raise UserError(f"--executor-option {name} expects a number that is not negative, got {text}.")
 
 
