@@ -41,9 +41,7 @@ def test_a_dry_run_refuses_what_a_run_refuses(
 
 
 @pytest.mark.parametrize("make", [run_suite, pebench.preview_suite])
-def test_data_that_cannot_be_had_is_refused(
-    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_cannot_be_had_is_refused(make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEBENCH_OFFLINE", "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     suite = pebench.Suite("mine", "", ["text-imdb"], ["add"], seeds=1, tier="smoke")

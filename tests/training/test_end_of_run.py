@@ -6,7 +6,7 @@ Each of these was broken on purpose once, and no other test noticed.
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,74 +54,94 @@ class Ended:
         return [one for one in self.seen if (one.phase, one.stage) == (phase, stage)]
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
-    """A run that fails first, whose validation likes its first weights best, and that keeps and analyzes them."""
-    out = tmp_path_factory.mktemp("end")
-    folder = out / CONFIG.directory
-    write_record(Record(CONFIG, status="failed", error={"kind": "killed", "reason": "no power"}), out)
-    seen, events, phase = list[Seen](), list[str](), ["training"]
+class Watch:
+    """Sees what happens while a run trains and ends.
 
-    def within(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    Args:
+        out: Output folder.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.folder = out, out / CONFIG.directory
+        self.seen: list[Seen] = []
+        self.events: list[str] = []
+        self.phase = "training"
+
+    def within(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, while it runs the phase has a name."""
+
         def inner(*arguments: Any) -> Any:
-            phase[0] = name
+            self.phase = name
             try:
                 return function(*arguments)
             finally:
-                phase[0] = "between"
+                self.phase = "between"
 
         return inner
 
-    def note(model: ViT, stage: str, labels: Tensor) -> None:
+    def note(self, model: ViT, stage: str, labels: Tensor) -> None:
         weight, autocast = model.head.weight.detach().clone(), torch.is_autocast_enabled("cpu")
         step = 0 if model._trainer is None else model.global_step  # a copy for measuring has no trainer
-        seen.append(Seen(phase[0], stage, step, weight, labels.clone(), autocast))
+        self.seen.append(Seen(self.phase, stage, step, weight, labels.clone(), autocast))
 
-    def worse_and_worse(self: ViT, batch: Any, stage: str) -> None:
-        note(self, stage, batch[-1])
-        update(self, batch, stage)
-        if stage == "val":
-            self.metrics["val/loss"].update(torch.tensor(1e3 * self.global_step))
-
-    def watched_loss(self: ViT, batch: Any) -> Tensor:
-        note(self, "loss", batch[-1])
-        return loss(self, batch)
-
-    def state() -> str:
+    def state(self) -> str:
         """What is in the folder now, in words."""
         kept = {FILE_NAME: "record", FAILURE: "failure", "checkpoints": "checkpoints", WEIGHTS: "weights"}
-        return " ".join(word for name, word in kept.items() if (folder / name).exists())
+        return " ".join(word for name, word in kept.items() if (self.folder / name).exists())
 
-    def write_text(path: Path, text: str, durable: bool = False) -> None:
-        if path.name == FILE_NAME:
-            events.append(f"record{' durably' if durable else ''} beside: {state()}")
-            events.append(text)
-        write(path, text, durable)
+    def model(self, patch: pytest.MonkeyPatch) -> None:
+        """See every batch; validation likes the first weights best."""
+        update, loss = ViT.update, ViT.loss
 
-    def unlink(self: Path, missing_ok: bool = False) -> None:
-        if self.name == FAILURE:
-            events.append(f"failure goes from: {state()}")
-        remove(self, missing_ok)
+        def worse_and_worse(model: ViT, batch: Any, stage: str) -> None:
+            self.note(model, stage, batch[-1])
+            update(model, batch, stage)
+            if stage == "val":
+                model.metrics["val/loss"].update(torch.tensor(1e3 * model.global_step))
 
-    def rmtree(path: Path, *arguments: Any, **named: Any) -> None:
-        if Path(path).name == "checkpoints" and Path(path).exists():
-            events.append(f"checkpoints go from: {state()}")
-        clear(path, *arguments, **named)
+        def watched(model: ViT, batch: Any) -> Tensor:
+            self.note(model, "loss", batch[-1])
+            return loss(model, batch)
 
-    update, loss, write, remove, clear = ViT.update, ViT.loss, run_files.write_text, Path.unlink, shutil.rmtree
-    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ViT, "update", worse_and_worse)
-        patch.setattr(ViT, "loss", watched_loss)
+        patch.setattr(ViT, "loss", watched)
+
+    def files(self, patch: pytest.MonkeyPatch) -> None:
+        """See the record written, and the earlier failure and the checkpoints go."""
+        write, remove, clear = run_files.write_text, Path.unlink, shutil.rmtree
+
+        def write_text(path: Path, text: str, durable: bool = False) -> None:
+            if path.name == FILE_NAME:
+                self.events += [f"record{' durably' if durable else ''} beside: {self.state()}", text]
+            write(path, text, durable)
+
+        def unlink(path: Path, missing_ok: bool = False) -> None:
+            if path.name == FAILURE:
+                self.events.append(f"failure goes from: {self.state()}")
+            remove(path, missing_ok)
+
+        def rmtree(path: Path, *arguments: Any, **named: Any) -> None:
+            if Path(path).name == "checkpoints" and Path(path).exists():
+                self.events.append(f"checkpoints go from: {self.state()}")
+            clear(path, *arguments, **named)
+
         patch.setattr(run_files, "write_text", write_text)
         patch.setattr(Path, "unlink", unlink)
         patch.setattr(shutil, "rmtree", rmtree)
-        for name in ("measure_extrapolation", "analyze"):
-            patch.setattr(runner, name, within(name, getattr(runner, name)))
-        record = train(
-            CONFIG, replace(options(out), keep_weights=True, analyze=True),
-            measure=within("shares", measure_position_share),
-        )  # fmt: skip
-    yield Ended(record, out, seen, events)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """A run that fails first, whose validation likes its first weights best, and that keeps and analyzes them."""
+    watch = Watch(tmp_path_factory.mktemp("end"))
+    write_record(Record(CONFIG, status="failed", error={"kind": "killed", "reason": "no power"}), watch.out)
+    with pytest.MonkeyPatch.context() as patch:
+        watch.model(patch)
+        watch.files(patch)
+        patch.setattr(runner, "measure_extrapolation", watch.within("sizes", runner.measure_extrapolation))
+        how = replace(options(watch.out), keep_weights=True, analyze=True)
+        record = train(CONFIG, how, measure=watch.within("shares", measure_position_share))
+    return Ended(record, watch.out, watch.seen, watch.events)
 
 
 def test_the_record_is_on_disk_before_anything_goes(ended: Ended) -> None:
@@ -153,7 +173,7 @@ def chosen_weight(ended: Ended) -> Tensor:
 def test_everything_after_training_is_measured_with_the_weights_that_validation_chose(ended: Ended) -> None:
     chosen = chosen_weight(ended)
     assert ended.record.metrics["best_step"] == CHOSEN
-    others = ended.of("measure_extrapolation", "test")
+    others = ended.of("sizes", "test")
     assert others
     assert all(torch.equal(one.weight, chosen) for one in others)
     shares = ended.of("shares", "loss")
@@ -167,7 +187,7 @@ def test_other_sizes_are_of_the_test_split_and_shares_of_validation(ended: Ended
     data.setup()
     tensors = data.prepared.tensors
     labels = tensors["test_labels"].tolist()
-    found = torch.cat([one.labels for one in ended.of("measure_extrapolation", "test")]).tolist()
+    found = torch.cat([one.labels for one in ended.of("sizes", "test")]).tolist()
     assert found == labels * (len(found) // len(labels))  # each size has them in their order
     counted = Counter(tensors["val_labels"].tolist())
     measured = torch.cat([one.labels for one in ended.of("shares", "loss")])
@@ -177,7 +197,7 @@ def test_other_sizes_are_of_the_test_split_and_shares_of_validation(ended: Ended
 
 
 def test_other_sizes_are_measured_in_the_precision_of_the_run(ended: Ended) -> None:
-    assert {one.autocast for one in ended.of("measure_extrapolation", "test")} == {True}
+    assert {one.autocast for one in ended.of("sizes", "test")} == {True}
     assert {one.autocast for one in ended.seen if one.stage == "val"} == {True}
     assert {one.autocast for one in ended.of("shares", "loss")} == {False}  # which are of 32 bit in every run
 

@@ -164,7 +164,9 @@ def _put_back(code: dict[Any, dict[str, Any]]) -> list[str]:
             changed.append(f"{label}.{name}")
             setattr(owner, name, value)
         if isinstance(owner, type):  # what a base class has may be hidden by a name that is new here
-            added = [name for name, value in now.items() if isinstance(value, types.FunctionType) and name not in before]
+            added = [
+                name for name, value in now.items() if isinstance(value, types.FunctionType) and name not in before
+            ]
             for name in added:
                 if _by_torch(now[name]):
                     continue

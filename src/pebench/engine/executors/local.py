@@ -138,7 +138,9 @@ class _Running:
         if self.overdue:
             return overdue(self.config, options, self.seconds)
         code = self.process.exitcode
-        reason = f"killed by signal {-code}" if code and code < 0 else f"ended with exit code {code}"
+        reason = f"ended with exit code {code}" if code else "ended without a record"
+        if code and code < 0:
+            reason = f"killed by signal {-code}"
         return failed_record(self.config, options.out, "killed", reason, self.seconds)
 
     @property

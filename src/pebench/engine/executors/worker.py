@@ -104,14 +104,17 @@ def _keep_failure(config: RunConfig, options: Options, error: BaseException, dur
 
 @contextlib.contextmanager
 def logged(folder: Path) -> Iterator[None]:
-    """Redirect what this process and its libraries print to the log of a run.
+    """Redirect what this process and its libraries print to the log of a run; nowhere if there is no room for one.
 
     Args:
         folder: The run's folder; made if need be.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     kept = os.dup(1), os.dup(2)
-    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    except OSError:  # the run itself says so, as its record has no room either
+        log = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -161,7 +164,8 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     try:
         write_record(record, out)
     except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on
-        print(f"{config.directory}: {reason}; the record of it could not be written: {problem}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # what is printed may go to a log on the same disk
+            print(f"{config.directory}: {reason}; the record of it could not be written: {problem}", file=sys.stderr)
     return record
 
 
