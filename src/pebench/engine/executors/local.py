@@ -110,7 +110,7 @@ class _Running:
 
     @property
     def signs(self) -> list[Any]:
-        """What to wait for: a message, and the end of the process.
+        """The signs of life to wait for: a message, and the end of the process.
 
         The end of the connection would not do: a process that the run leaves behind may hold it open.
         """
