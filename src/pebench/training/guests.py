@@ -73,7 +73,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 }  # fmt: skip
 """State of the process that decides numbers: how it is read, and how it is set."""
 
-OWN = (
+OWN: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_rng_state, torch.set_rng_state),
     (lambda: dict(os.environ), _set_environment),
@@ -110,8 +110,8 @@ def contained(what: str) -> Iterator[None]:
             if _now(read) != settings[name]:
                 changed.append(name)
                 write(settings[name])
-        for (_, write), value in zip(OWN, own, strict=True):
-            write(value)
+        for (_, restore), value in zip(OWN, own, strict=True):
+            restore(value)
         for found, before in hooks:
             if found != before:
                 changed.append("torch's hooks of all modules")
