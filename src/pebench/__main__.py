@@ -1,6 +1,6 @@
 """`python -m pebench`."""
 
-from pebench.cli import main
+from pebench.cli import program
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(program())

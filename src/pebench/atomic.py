@@ -1,7 +1,9 @@
 """Files that are written whole or not at all."""
 
 import contextlib
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -9,6 +11,28 @@ from uuid import uuid4
 
 PART = ".*.part"
 """Pattern of the files that a process leaves when it is killed while it writes."""
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Numbers of the errors that say that a disk, or a user's share of it, is full."""
+
+
+def full_disk(error: OSError, path: Path) -> OSError:
+    """Return the same error, with the path and what is free there if it says that a disk is full.
+
+    Args:
+        error: The error, which may name no file, as those of writing do.
+        path: File that was being written; its folder need not be there.
+    """
+    if error.errno not in FULL:
+        return error
+    there = next(folder for folder in path.absolute().parents if folder.is_dir())
+    space = shutil.disk_usage(there)
+    text = f"{os.strerror(error.errno)} ({space.free:,} of {space.total:,} bytes"
+    if hasattr(os, "statvfs"):  # a disk is full, too, without room for the names of further files
+        nodes = os.statvfs(there)
+        text += f" and {nodes.f_favail:,} of {nodes.f_files:,} files" * bool(nodes.f_files)
+    return OSError(error.errno, f"{text} are free)", str(path))
 
 
 @contextlib.contextmanager
@@ -29,17 +53,19 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
         >>> place.read_text(), [*place.parent.glob(PART)]
         ('hello', [])
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Its name is unique, as two containers that share the folder may have processes of one number. It lies beside
     # `path`, on the same file system, where a rename is atomic.
     temporary = path.with_name(f".{path.name}-{uuid4().hex}.part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             yield file
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise full_disk(error, path) from error
     finally:
         temporary.unlink(missing_ok=True)  # a file that is half written must not keep a full disk full
 

@@ -61,6 +61,15 @@ def _readable(message: object) -> str:
     return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1...", printable(str(message)))
 
 
+def program() -> int:
+    """Run pebench as a program, which ends whatever plug-ins have left in its process."""
+    code = main()
+    from pebench.runs.parent import end_without_guests
+
+    end_without_guests(code)
+    return code
+
+
 def _accept_unicode(stream: TextIO) -> None:
     """Let a stream that is not Unicode take every character: a file as UTF-8, a terminal with marks for the rest."""
     if not isinstance(stream, io.TextIOWrapper) or codecs.lookup(stream.encoding).name == "utf-8":

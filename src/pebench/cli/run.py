@@ -1,6 +1,7 @@
 """``pebench run``: parse the options, call the engine, print a table of the results."""
 
 import argparse
+import sys
 from contextlib import AbstractContextManager
 
 from rich.console import Console
@@ -62,6 +63,8 @@ def run_command(options: argparse.Namespace) -> int:
     results = run_suite(plan, options.out, **how)
     if options.executor == "commands":
         return 0
+    for config in results.missing:
+        print(f"pebench: error: {options.out / config.directory} has no record; run it again", file=sys.stderr)
     print_results(results, options, display)
     return 0 if results.complete else EXIT_FAILED
 
@@ -76,10 +79,9 @@ def print_results(results: Results, options: argparse.Namespace, display: Displa
     display.note(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
     path = out / PAGE
     try:
-        text = html(results.page)
-    except UserError as error:  # as for records of two kinds that no page can show; the runs are done all the same
-        display.note(f"No page: {error}")
+        write_text(path, html(results.page))
+    except (UserError, OSError) as error:  # as on a full disk, or for records of two kinds that no page can show
+        display.note(f"No page: {error}")  # the runs are done all the same
         return
-    write_text(path, text)
     note = open_page(path) if options.open else ""
     display.note(note or f"Page: {path}")

@@ -55,7 +55,7 @@ def check_choice(options: argparse.Namespace) -> None:
         raise UserError(f"--seeds must be at least 1, got {options.seeds}.")
     if options.selection_seeds is not None and not (options.select or options.suite):
         raise UserError("--selection-seeds is how many seeds select: it goes with --select, or with a suite that does.")
-    if options.tier and options.tier not in TIERS:
+    if options.tier is not None and options.tier not in TIERS:
         raise unknown_name("tier", options.tier, TIERS)
 
 
@@ -72,7 +72,7 @@ def requested_plan(options: argparse.Namespace) -> Plan:
     suite = requested_suite(options)
     kinds = suite.kinds()
     labels = {kind.label for kind in kinds}
-    if options.reference and options.reference not in labels:
+    if options.reference is not None and options.reference not in labels:
         raise unknown_name("reference", options.reference, labels)
     return Plan(suite, kinds)
 

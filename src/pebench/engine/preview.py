@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Unpack
 
 from pebench.config import RunConfig
-from pebench.engine.execution import RunOptions, check_devices, execution, missing_weights, runs_at_a_time
-from pebench.engine.executors import find_executor
+from pebench.engine.checks import check_data, check_kinds
+from pebench.engine.execution import RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.plans import make_plan
-from pebench.runs.costs import Cost, check_costs
+from pebench.runs.costs import Cost
 from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states
 from pebench.runs.suite import Suite
 from pebench.runs.token_tables import table_sources
@@ -59,9 +59,6 @@ def preview_suite(
     """
     how = execution(out, options)
     plan = make_plan(suite)
-    find_executor(how.executor)  # for its refusals: what a run would refuse, its preview refuses
-    check_devices(plan.kinds, how)
-    costs = check_costs(plan.kinds)
     selecting = plan.selecting()
     known = load_records(selecting, how.out)
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
@@ -72,6 +69,9 @@ def preview_suite(
     left = ("to do", "failed") if how.retry_failed else ("to do",)
     waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
     later = plan.undecided(known)
+    # What a run would refuse, its preview refuses.
+    check_data([*waiting, *(plan.kinds if later else ())], how)
+    costs = check_kinds(plan.kinds, how)
     return Preview(
         plan=plan,
         runs=runs,

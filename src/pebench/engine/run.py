@@ -9,11 +9,10 @@ from typing import Any, Unpack
 
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, Options, RunConfig
 from pebench.encodings import registry
+from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import (
     Execution,
     RunOptions,
-    check_devices,
-    check_reach,
     environment,
     execution,
     missing_weights,
@@ -29,12 +28,11 @@ from pebench.formatting import counted
 from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
 from pebench.runs.collector import paused_garbage_collection
-from pebench.runs.costs import check_costs
 from pebench.runs.plan import Plan, load_records, unreadable_records, write_plan
 from pebench.runs.records import FAILURE, Record, find_record, write_record
+from pebench.runs.rubbish import clear_rubbish
 from pebench.runs.suite import Encoding, Suite
 from pebench.runs.token_tables import check_weights, table_sources
-from pebench.tasks import find_task
 from pebench.tasks.registry import clash as task_clash
 from pebench.tasks.registry import normal_name
 
@@ -127,8 +125,7 @@ def run_suite(
         UserError: For everything that does not exist or cannot work, before any run starts.
     """
     how, observer = execution(out, options), options.get("observer") or default_observer()
-    records: dict[str, Record] = {}
-    untested: list[RunConfig] = []
+    records, untested, missing = dict[str, Record](), list[RunConfig](), list[RunConfig]()
     with environment(how):
         with observer.loading():
             plan = make_plan(suite)
@@ -146,12 +143,12 @@ def run_suite(
                     # called here and not one function deeper, so that a traceback from a loss stays short
                     execute(stage.todo, worker_options, resources, observer)
                 known |= load_records(stage.todo, how.out)
+            missing += [config for config in runs if config.key not in known]
             if title != TABLES:
                 records |= known
             elif how.elsewhere and stage.todo:
                 observer.note("once these are done, the same command prints the runs that take their token tables")
                 break
-        missing = [config for config in runs if config.key not in records]  # of the last stage, which tests
     return Results(list(records.values()), plan.suite, missing=missing, untested=untested)
 
 
@@ -172,6 +169,7 @@ def _planned(
     observer: Observer,
 ) -> Stage:
     """Return a stage, and tell the observer: which of its runs are left, and how many failures are kept."""
+    clear_rubbish(runs, known, how.out)
     if title == TABLES:
         check_weights(known.values(), how.out)
     todo = []
@@ -234,16 +232,12 @@ def _prepared(
         UserError: If a run cannot work, before any of them starts.
     """
     execute = find_executor(how.executor)
-    # First of all checks, as it needs no torch: a missing data set is reported before anything heavy is imported.
-    for config in {(config.task, config.data): config for config in stage.todo}.values():
-        find_task(config.task).check_available(config.data, how.data_dir)
+    check_data(stage.todo, how)
     with observer.loading(), paused_garbage_collection():  # this loads torch
         if not how.here and not how.elsewhere:
             warm_up()  # its imports go on while this process makes its own
         kinds = list({config.kind_key: config for config in stage.todo}.values())
-        check_costs(kinds)  # builds each encoding once: what cannot be built is refused before anything trains
-        check_reach(kinds, how.executor)
-        check_devices(kinds, how)
+        check_kinds(kinds, how)
         if how.here:  # now, while Ctrl-C has nothing to save
             import pebench.training.runner  # noqa: F401
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs

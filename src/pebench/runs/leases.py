@@ -29,6 +29,12 @@ FRESH_S = 300.0
 REPORT_S = 1.0
 """Shortest time between two reports of progress, in seconds."""
 
+CLAIM = ".claim-"
+"""First letters of the names of files that last as long as a lease is asked for."""
+
+LEASE = "lease-"
+"""First letters of the names of leases; their number follows."""
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -98,8 +104,9 @@ def claim(folder: Path) -> Iterator[Lease | None]:
     """Take a run for as long as the context lasts; yields None if another process has it.
 
     Args:
-        folder: The run's folder, which exists.
+        folder: The run's folder; made if need be.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     lease = _take(folder)
     try:
         yield lease
@@ -113,11 +120,11 @@ def _take(folder: Path) -> Lease | None:
     found = _leases(folder)
     if any(map(_alive, found)):
         return None
-    path = folder / f"lease-{max(found.values(), default=-1) + 1}.json"
+    path = folder / f"{LEASE}{max(found.values(), default=-1) + 1}.json"
     holder = _myself()
-    temporary = folder / f".claim-{uuid4().hex}"
-    temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
+    temporary = folder / f"{CLAIM}{uuid4().hex}"
     try:
+        temporary.write_text(json.dumps(asdict(holder)), encoding="utf-8")
         _create(temporary, path)
     except FileExistsError:
         return None
@@ -158,9 +165,16 @@ def holder_of(folder: Path) -> Holder | None:
     return None
 
 
+def clear_claims(folder: Path) -> None:
+    """Remove from a run's folder what processes left that died while they asked for a lease."""
+    for path in folder.glob(f"{CLAIM}*"):
+        if not _alive(path):
+            path.unlink(missing_ok=True)
+
+
 def _leases(folder: Path) -> dict[Path, int]:
     """Return every lease of a run, with its number; its process may be dead."""
-    numbers = {path: path.stem.removeprefix("lease-") for path in folder.glob("lease-*.json")}
+    numbers = {path: path.stem.removeprefix(LEASE) for path in folder.glob(f"{LEASE}*.json")}
     return {path: int(number) for path, number in numbers.items() if number.isdigit()}
 
 
@@ -188,7 +202,7 @@ def _alive(path: Path) -> bool:
         # Where the system does not say when a process began, its number alone proves nothing: the file's age decides.
         if born or holder.born:
             return born == holder.born
-    probe = path.with_name(f".clock-{uuid4().hex}")
+    probe = path.with_name(f"{CLAIM}{uuid4().hex}")
     now = time.time()
     with contextlib.suppress(OSError):  # in a folder that may not be written to, our own clock must do
         probe.touch()

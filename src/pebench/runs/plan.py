@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from pebench.atomic import write_text
+from pebench.atomic import PART, write_text
 from pebench.config import RunConfig
 from pebench.formatting import counted
 from pebench.runs.leases import holder_of
@@ -21,6 +21,9 @@ from pebench.runs.suite import Suite
 
 PLANS = "plans"
 """Folder of the plans that were made for an output folder, under it."""
+
+TRIES = 5
+"""Number of times that a plan is written before it is left out: `pebench status` alone needs it."""
 
 SAMPLE = 3
 """Number of earlier runs of a task and encoding that an estimate reads."""
@@ -236,8 +239,13 @@ def write_plan(plan: Sequence[RunConfig], out: Path) -> None:
     """
     folder = out / PLANS
     runs = [config.directory for config in plan]
-    # The same plan again is the same file.
-    write_text(folder / f"{_plan_name(runs)}.json", f"{json.dumps({'runs': runs})}\n")
+    path = folder / f"{_plan_name(runs)}.json"  # the same plan again is the same file
+    for left in folder.glob(PART):  # of a process that died while it wrote a plan
+        left.unlink(missing_ok=True)
+    for _ in range(TRIES):
+        with contextlib.suppress(FileNotFoundError):  # another command, starting too, has taken it for such a one
+            write_text(path, f"{json.dumps({'runs': runs})}\n")
+            return
 
 
 def _plan_name(runs: Sequence[str]) -> str:

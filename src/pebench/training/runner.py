@@ -29,6 +29,7 @@ from pebench.training import environment
 from pebench.training.analysis import analyze
 from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
 from pebench.training.extrapolation import measure_extrapolation
+from pebench.training.guests import contained
 from pebench.training.position_share import measure_position_share
 from pebench.training.probe import Probe, probe
 from pebench.training.resume import check_best, clear, resumable_step
@@ -152,7 +153,13 @@ def _prepare_process(config: RunConfig, options: Options) -> None:
         torch.set_num_threads(options.threads)
     if config.train.batch_size % options.devices:
         raise UserError(f"train.batch_size must be a multiple of --devices, got {config.train.batch_size}.")
-    registry.adopt(options.folders, options.modules)
+    registry.adopt(options.folders, ())
+    names = [name for name, _ in registry.parts_of(config.encoding, config.encoding_args)]
+    if options.modules or any(map(registry.find_plugin, names)):
+        with contained(f"importing the encodings of {config.directory}"):  # others' too, which are not this run's
+            registry.adopt((), options.modules)
+            for name in names:
+                registry.load_encoding(name)
 
 
 def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> Attempt:

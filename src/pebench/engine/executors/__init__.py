@@ -1,12 +1,14 @@
 """Executors: they make runs on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
 
-Every executor is a module with one function, `execute`, and all of them make a run by `worker.work`. Runs are
+Every executor is a module with a function `execute` and one that checks its settings, `check`, and all of them make a
+run by `worker.work`. Runs are
 independent and leave nothing but their records, so an executor may lose one, or make one twice.
 """
 
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Protocol, cast
 
 from pebench.config import Options, RunConfig
@@ -61,10 +63,23 @@ def find_executor(name: str) -> Executor:
     Raises:
         UserError: If there is none, or a package that it needs is not installed.
     """
+    return cast(Executor, _module(name).execute)
+
+
+def check_settings(name: str, settings: Mapping[str, str]) -> None:
+    """Refuse settings that an executor does not have or cannot use; each has a function `check` for that.
+
+    Raises:
+        UserError: For these, and where `find_executor` raises it.
+    """
+    _module(name).check(settings)
+
+
+def _module(name: str) -> ModuleType:
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)
     try:
-        return cast(Executor, importlib.import_module(f"pebench.engine.executors.{name}").execute)
+        return importlib.import_module(f"pebench.engine.executors.{name}")
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("pebench"):  # a mistake of ours, not an extra that is missing
             raise
@@ -72,11 +87,11 @@ def find_executor(name: str) -> Executor:
         raise UserError(f"--executor {name} needs the extra {name}; {how} ({error}).") from error
 
 
-def no_settings(name: str, resources: Resources) -> None:
+def no_settings(name: str, settings: Mapping[str, str]) -> None:
     """Refuse settings, for an executor that has none.
 
     Raises:
         UserError: If there are any.
     """
-    if resources.settings:
-        raise UserError(f"--executor {name} has no options, got {', '.join(resources.settings)}.")
+    if settings:
+        raise UserError(f"--executor {name} has no options, got {', '.join(settings)}.")

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources, no_settings
@@ -11,9 +11,14 @@ from pebench.runs.records import write_config
 from pebench.tasks.sources import offline
 
 
+def check(settings: Mapping[str, str]) -> None:
+    """Refuse settings: this executor has none."""
+    no_settings("commands", settings)
+
+
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Print the lines; see `pebench.engine.executors.Executor`. Each runs alone, in any order and on any machine."""
-    no_settings("commands", resources)
+    check(resources.settings)
     # Each line makes its run in its own process: how many go on at a time is for the other scheduler to say.
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
     how += ["--offline"] if offline() else []

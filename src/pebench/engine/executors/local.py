@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any
 
 from pebench.config import Options, RunConfig
@@ -23,18 +22,21 @@ from pebench.engine.executors.server import current_environment, follow_parent, 
 from pebench.engine.executors.watching import Backlog
 from pebench.engine.executors.worker import failed_record, logged, overdue, work
 from pebench.engine.observer import Observer
+from pebench.runs.parent import end_without_guests
 from pebench.runs.records import Record, find_record
 
 GRACE_S = 4.0
 """How long runs that must end have to save a checkpoint, in seconds."""
 
-TAKEN = 75
-"""Exit code of a process whose run another process is making."""
+
+def check(settings: Mapping[str, str]) -> None:
+    """Refuse settings: this executor has none."""
+    no_settings("local", settings)
 
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    no_settings("local", resources)
+    check(resources.settings)
     context = server()
     backlog, running = Backlog(plan, options, observer), list[_Running]()
     # With more jobs than groups of GPUs several runs share one: small models leave a GPU idle.
@@ -84,6 +86,8 @@ class _Running:
         started: Time of the start, in seconds.
         gpu: GPUs of the run, ``"0,1"``; None on processors.
         overdue: True once it was ended for its time limit.
+        ours: False once the process has said that another one is making the run.
+        over: Time at which the process had nothing left to do but to end; None before.
     """
 
     config: RunConfig
@@ -92,6 +96,8 @@ class _Running:
     started: float
     gpu: str | None
     overdue: bool = False
+    ours: bool = True
+    over: float | None = None
 
     @staticmethod
     def start(context: Any, config: RunConfig, options: Options, gpu: str | None) -> "_Running":
@@ -102,26 +108,39 @@ class _Running:
         theirs.close()  # else the end of the process would not close the pipe
         return _Running(config, process, ours, time.monotonic(), gpu)
 
-    def receive(self, observer: Observer) -> bool:
-        """Pass the run's latest step and metrics on; return False once it has ended."""
+    @property
+    def signs(self) -> list[Any]:
+        """The signs of life to wait for: a message, and the end of the process.
+
+        The end of the connection would not do: a process that the run leaves behind may hold it open.
+        """
+        return [self.process.sentinel, *([self.connection] if self.over is None else [])]
+
+    def receive(self, observer: Observer) -> None:
+        """Pass the run's latest step and metrics on; its last message says whether the run was its own."""
         try:
-            step, metrics = self.connection.recv()
+            message = self.connection.recv()
         except (EOFError, OSError):
-            return False
-        observer.progress(self.config, step, metrics)
-        return True
+            self.over = time.monotonic()
+            return
+        if isinstance(message, bool):
+            self.ours, self.over = message, time.monotonic()
+        else:
+            observer.progress(self.config, *message)
 
     def conclude(self, options: Options) -> Record | None:
         """Return the run's record, written here for a process that died without; None if it is another's run."""
-        self.process.join()
+        self.kill()
         record = find_record(self.config, options.out)
-        code = self.process.exitcode
         # A record counts whatever the exit code is: a process may crash at its end, with the run written.
-        if record or code == TAKEN:
+        if record or not self.ours:
             return record
         if self.overdue:
             return overdue(self.config, options, self.seconds)
-        reason = f"killed by signal {-code}" if code and code < 0 else f"ended with exit code {code}"
+        code = self.process.exitcode
+        reason = f"ended with exit code {code}" if code else "ended without a record"
+        if code and code < 0:
+            reason = f"killed by signal {-code}"
         return failed_record(self.config, options.out, "killed", reason, self.seconds)
 
     @property
@@ -135,18 +154,25 @@ class _Running:
             # The group has the run's data loaders and the processes of its other devices. Windows has no groups
             # (AttributeError).
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.kill()
-        self.process.join()
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
 
 
 def _ended(running: Sequence[_Running], options: Options, observer: Observer) -> list[_Running]:
     """Pass the progress of runs on, for up to a second; return those that have ended or had to be ended."""
-    ready = wait([one.connection for one in running], timeout=1.0) if running else []
-    ended = [one for one in running if one.connection in ready and not one.receive(observer)]
+    ready = wait([sign for one in running for sign in one.signs], timeout=1.0) if running else []
+    ended = []
     for one in running:
-        if one not in ended and one.seconds > (options.time_limit_s or math.inf) + GRACE_S:  # it did not end itself
-            one.overdue = True
-            one.kill()
+        if one.connection in ready:
+            one.receive(observer)
+        if gone := one.process.sentinel in ready:
+            while one.over is None and one.connection.poll():
+                one.receive(observer)
+        # It did not end itself: for its time limit, or with its run over, as a thread or a process of it goes on.
+        one.overdue = one.overdue or (one.over is None and one.seconds > (options.time_limit_s or math.inf) + GRACE_S)
+        stuck = one.over is not None and time.monotonic() - one.over > GRACE_S
+        if gone or one.overdue or stuck:
             ended.append(one)
     return ended
 
@@ -166,10 +192,11 @@ def _run(config: RunConfig, options: Options, gpu: str | None, connection: Any, 
         with contextlib.suppress(OSError):
             connection.send((step, dict(metrics)))  # fails if the parent is gone; then the watcher ends this process
 
-    with logged(Path(options.out / config.directory)):
+    with logged(options.out / config.directory):
         is_ours = work(config, options, send, stop.is_set)
-    if not is_ours:
-        os._exit(TAKEN)
+    with contextlib.suppress(OSError):
+        connection.send(is_ours)
+    end_without_guests(0)
 
 
 def _stop_on_message(connection: Any, stop: threading.Event) -> None:

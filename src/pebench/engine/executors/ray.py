@@ -26,11 +26,22 @@ STOP_S = 10.0
 """Time that cancelled runs have to end, in seconds."""
 
 
-def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
-    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    for name in resources.settings:
+def check(settings: Mapping[str, str]) -> None:
+    """Refuse settings that are none of `SETTINGS`, or no number of processors or GPUs.
+
+    Raises:
+        UserError: With those that there are.
+    """
+    for name, text in settings.items():
         if name not in SETTINGS:
             raise unknown_name("option of --executor ray", name, SETTINGS)
+        if name != "address" and typed(name, text, float) < 0:
+            raise UserError(f"--executor-option {name} expects a number that is not negative, got {text}.")
+
+
+def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
+    """Make every run of a plan; see `pebench.engine.executors.Executor`."""
+    check(resources.settings)
     with _connected(resources.settings.get("address")):
         needs = _needs(options, resources.settings)
         # a process per run; one that is lost is this module's to start again, once its lease is free
@@ -94,19 +105,11 @@ def _connected(address: str | None) -> Iterator[None]:
 
 
 def _needs(options: Options, settings: Mapping[str, str]) -> dict[str, float]:
-    """Return the processors and GPUs that Ray sets aside for a run.
-
-    Raises:
-        UserError: For a setting that is no such number.
-    """
+    """Return the processors and GPUs that Ray sets aside for a run."""
     # By the cluster's cards, not this machine's: the head node often has none.
     cards = options.device in ("auto", "cuda") and ray.cluster_resources().get("GPU", 0) > 0
     defaults = {"num_cpus": (options.threads or 1) * options.devices, "num_gpus": options.devices if cards else 0}
-    needs = {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
-    for name, number in needs.items():
-        if number < 0:
-            raise UserError(f"--executor-option {name} expects a number that is not negative, got {settings[name]}.")
-    return needs
+    return {name: typed(name, settings.get(name, value), float) for name, value in defaults.items()}
 
 
 def _text(needs: Mapping[str, float]) -> str:

@@ -15,9 +15,16 @@ from pebench.engine.signals import handling
 from pebench.runs.records import find_record
 
 
+def check(settings: Mapping[str, str]) -> None:
+    """Refuse settings: this executor has none."""
+    no_settings("sequential", settings)
+
+
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    no_settings("sequential", resources)
+    from pebench.training.guests import contained  # it loads torch
+
+    check(resources.settings)
     stop = threading.Event()
 
     def interrupt(*_: Any) -> None:
@@ -35,7 +42,8 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
                 observer.progress(config, step, metrics)
 
             # Ctrl-C only sets the event: the run saves a checkpoint at its next step, and then the loop is left.
-            is_ours = work(config, options, progress, stop.is_set)
+            with contained(config.directory):
+                is_ours = work(config, options, progress, stop.is_set)
             if stop.is_set():
                 raise KeyboardInterrupt
             if not is_ours:  # another process is making it

@@ -6,13 +6,15 @@ import os
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from multiprocessing.connection import Connection
+from contextlib import nullcontext
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.observer import Observer
 from pebench.errors import UserError, shown
-from pebench.runs.parent import end_with_parent
+from pebench.runs.parent import end_with_parent, end_without_guests
+from pebench.tasks.registry import TASKS
 
 
 def server() -> Any:
@@ -83,7 +85,8 @@ def _prepare_in_process(kinds: Sequence[RunConfig], options: Options, observer: 
     sender.close()  # else `recv` would not end with the other process
     problems = None
     with contextlib.suppress(EOFError):
-        while problems is None:
+        # The end of the connection would not do: a process that a plug-in starts may hold it open.
+        while problems is None and receiver in wait([receiver, process.sentinel]):
             message = receiver.recv()
             # A text is a note; the list of problems, which may be empty, is the last message.
             if isinstance(message, str):
@@ -107,31 +110,36 @@ def _prepare_and_send(
     except Exception:
         problems = [f"pebench failed while preparing; please report this:\n{traceback.format_exc()}"]
     connection.send(problems)
+    end_without_guests(0)
 
 
 def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str], None]) -> list[str]:
     """Prepare the data of each kind of run, and return what went wrong."""
     from pebench.data import datamodule_of
     from pebench.encodings import registry
+    from pebench.training.guests import contained
 
-    registry.adopt(options.folders, options.modules)
+    registry.adopt(options.folders, ())
+    with contained("importing what registers encodings and tasks") if options.modules else nullcontext():
+        registry.adopt((), options.modules)
     problems = []
     for config in kinds:
-        try:
-            data = datamodule_of(config, options.data_dir)
-            if not data.file.is_file():
-                note(f"preparing the data of {config.task} (once)")
-            data.prepare_data()
-            # Beyond the files, what a run does first: data that is too little for a batch is found here, once for all
-            # runs.
-            data.setup()
-            data.train_dataloader()
-        except (UserError, ValueError, OSError) as error:
-            problems.append(f"{config.task}: {error}")
-        except Exception as error:  # of a plug-in's data, say
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{frame.filename}:{frame.lineno}"
-            problems.append(f"{config.task}: its data raised {type(error).__name__}: {shown(error)} ({place})")
+        with nullcontext() if config.task in TASKS else contained(f"preparing the data of {config.task}"):
+            try:
+                data = datamodule_of(config, options.data_dir)
+                if not data.file.is_file():
+                    note(f"preparing the data of {config.task} (once)")
+                data.prepare_data()
+                # Beyond the files, what a run does first: data that is too little for a batch is found here, once for
+                # all runs.
+                data.setup()
+                data.train_dataloader()
+            except (UserError, ValueError, OSError) as error:
+                problems.append(f"{config.task}: {error}")
+            except Exception as error:  # a task, and so its data, may be anyone's
+                frame = traceback.extract_tb(error.__traceback__)[-1]
+                place = f"{frame.filename}:{frame.lineno}"
+                problems.append(f"{config.task}: its data raised {type(error).__name__}: {shown(error)} ({place})")
     return problems
 
 

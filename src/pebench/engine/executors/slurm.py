@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,11 @@ STOP_S = 40.0
 
 PREEMPTED = signal.Signals[f"SIG{submitit.JobEnvironment.USR_SIG}"]
 """The signal that SLURM sends to a job that must give way, or whose time is nearly over."""
+
+
+def check(settings: Mapping[str, str]) -> None:
+    """Refuse settings that submitit does not have; see `_executor`."""
+    _executor(Options(Path()), Resources(settings=settings))
 
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:

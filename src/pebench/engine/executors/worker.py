@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pebench.atomic import full_disk
 from pebench.config import Options, RunConfig
 from pebench.errors import InterruptedRunError
 from pebench.runs.leases import claim
@@ -41,16 +42,14 @@ def work(
     Returns:
         False if another process is making the run.
     """
-    folder = options.out / config.directory
-    folder.mkdir(parents=True, exist_ok=True)
-    with claim(folder) as lease:
+    folder, started = options.out / config.directory, time.monotonic()
+    with _without_room(config, options.out, started), claim(folder) as lease:
         if lease is None:
             return False
         if find_record(config, options.out):  # another process has made it, or tried
             return True
         with contextlib.suppress(FileNotFoundError):
             os.truncate(folder / LOG, 0)  # an earlier attempt's, or another process's that had the run till now
-        started = time.monotonic()
         limit = options.time_limit_s or math.inf
 
         def progress(step: int, metrics: Mapping[str, float]) -> None:
@@ -78,6 +77,16 @@ def work(
     return True
 
 
+@contextlib.contextmanager
+def _without_room(config: RunConfig, out: Path, started: float) -> Iterator[None]:
+    """Make a failure of a run whose folder takes no files, as on a full disk; the other runs go on."""
+    try:
+        yield
+    except OSError as error:
+        reason = failure_reason(full_disk(error, Path(error.filename or out / config.directory / LOG)))
+        failed_record(config, out, "exception", reason, time.monotonic() - started)
+
+
 def _keep_failure(config: RunConfig, options: Options, error: BaseException, duration_s: float) -> None:
     """Write the log and the record of a run that raised an exception, and show it in TensorBoard."""
     folder = options.out / config.directory
@@ -95,14 +104,17 @@ def _keep_failure(config: RunConfig, options: Options, error: BaseException, dur
 
 @contextlib.contextmanager
 def logged(folder: Path) -> Iterator[None]:
-    """Redirect what this process and its libraries print to the log of a run.
+    """Redirect what this process and its libraries print to the log of a run; nowhere if there is no room for one.
 
     Args:
         folder: The run's folder; made if need be.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     kept = os.dup(1), os.dup(2)
-    log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        log = os.open(folder / LOG, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o666)
+    except OSError:  # the run itself says so, as its record has no room either
+        log = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(log, 1)
         os.dup2(log, 2)
@@ -153,7 +165,8 @@ def failed_record(config: RunConfig, out: Path, kind: str, reason: str, duration
     try:
         write_record(record, out)
     except (OSError, ValueError) as problem:  # a full disk, say: the other runs go on
-        print(f"the record of this failure could not be written: {problem}", file=sys.stderr)
+        with contextlib.suppress(OSError):  # what is printed may go to a log on the same disk
+            print(f"{config.directory}: {reason}; the record of it could not be written: {problem}", file=sys.stderr)
     return record
 
 
