@@ -164,13 +164,14 @@ def perturbed(model: Any, seed: int = 0) -> Any:
         for parameter in model.parameters():
             # as loud as a layer's weights usually are, so that 32-bit and 16-bit tolerances hold for all encodings
             width = parameter.shape[-1] if parameter.ndim else 1
-            parameter += min(0.2, width**-0.5) * torch.randn(parameter.shape, generator=random)
+            drawn = torch.randn(parameter.shape, generator=random, dtype=torch.float32)
+            parameter += min(0.2, width**-0.5) * drawn
     return model.eval()
 
 
 def noise(*shape: int, seed: int = 2) -> Tensor:
     """Return numbers of this shape drawn from N(0, 1)."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
 
 
 def shuffled(n: int) -> Tensor:

@@ -47,6 +47,23 @@ def check_ratio(name: str, ratio: float) -> None:
         raise ValueError(f"ratio of encoding {name!r} must be zero or more and finite, got {ratio}")
 
 
+WIDE = ("cpu", "cuda")
+"""Types of devices that have 64-bit numbers. Others have none, as Apple's ``mps``, or are not known to have them."""
+
+
+def in_64_bit(x: Tensor) -> Tensor:
+    """Return numbers in 64 bit, as angles at far positions need them: on their own device, or on the CPU in its place.
+
+    Whatever is computed from them ends with `in_32_bit`.
+    """
+    return x.to(x.device if x.device.type in WIDE else "cpu", torch.float64)
+
+
+def in_32_bit(x: Tensor, device: torch.device) -> Tensor:
+    """Return numbers in 32 bit on a device."""
+    return x.to(torch.float32).to(device)  # one after the other: a device without 64 bit is not even sent them
+
+
 def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     """Return the row-major indices of the cells at some positions, for an encoding with a row for each cell.
 
@@ -65,7 +82,7 @@ def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tenso
         >>> cell_indices(torch.tensor([[2.0, 1.0]]), (3, 5), "learned").tolist()
         [11]
     """
-    sizes = torch.tensor(extent, device=positions.device)
+    sizes = torch.tensor(extent, device=positions.device, dtype=torch.long)
     # NaN is refused by the last condition, as it differs from its own floor; as an integer it would be some cell
     if (positions < 0).any() or (positions >= sizes).any() or (positions != positions.floor()).any():
         raise ValueError(
