@@ -111,11 +111,23 @@ def unique_offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
         >>> different.flatten().tolist(), pairs[0].tolist()
         ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
     """
-    every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
-    rows = None if every.shape[1] == 1 else 0  # numbers are sorted ten times as fast as rows of one number
-    different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
-    different = different.view(-1, every.shape[1])  # (U, P)
+    length, axes = positions.shape
+    if axes == 1 and _is_counted(positions):  # the same without a sort of L * L numbers
+        number = torch.arange(length, device=positions.device)
+        different = torch.arange(1 - length, length, device=positions.device, dtype=positions.dtype)  # (U,)
+        pairs = number - number[:, None] + length - 1
+    else:
+        every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
+        rows = None if axes == 1 else 0  # numbers are sorted ten times as fast as rows of one number
+        different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
+    different = different.view(-1, axes)  # (U, P)
     return different, pairs.view(len(positions), len(positions))  # (L, L)
+
+
+def _is_counted(positions: Tensor) -> bool:
+    """Return True for integers (L, 1) that follow one another, of which every difference is exact."""
+    first = positions[:1]
+    return len(positions) > 0 and bool((positions.diff(dim=0) == 1).all() & (first == first.floor()).all())
 
 
 def pair_bias(table: Tensor, rows: Tensor) -> Tensor:

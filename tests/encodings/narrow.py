@@ -1,0 +1,67 @@
+"""A device without 64-bit numbers, such as Apple's GPU: tensors on the CPU that say they are elsewhere."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+DEVICE = torch.device("mps", 0)  # with an index, or PyTorch asks a driver for it
+
+
+class NarrowTensor(Tensor):
+    """A tensor of the device; `held` has its numbers."""
+
+    held: Tensor
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> "NarrowTensor":
+        if held.dtype == torch.float64:  # the words of PyTorch
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+        made = Tensor._make_wrapper_subclass(
+            cls, held.shape, held.stride(), held.storage_offset(), dtype=held.dtype, device=DEVICE
+        )
+        made.held = held
+        return made
+
+    def __tensor_flatten__(self) -> tuple[list[str], None]:
+        return ["held"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, Tensor], *_: Any) -> "NarrowTensor":
+        return NarrowTensor(inner["held"])
+
+    @classmethod
+    def __torch_dispatch__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(function, args, kwargs or {})
+
+
+class NarrowDevice(TorchDispatchMode):
+    """Inside it, what is made on the device is a `NarrowTensor`."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return run(function, args, kwargs or {})
+
+
+def run(function: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run an operation on the CPU, and return its result on the device on which it would be."""
+    found: list[Tensor] = []
+
+    def inner(x: Any) -> Any:
+        if isinstance(x, Tensor):
+            found.append(x)
+        return x.held if isinstance(x, NarrowTensor) else x
+
+    plain_args, plain_kwargs = tree_map(inner, args), tree_map(inner, kwargs)
+    there = any(isinstance(x, NarrowTensor) for x in found)
+    if there and any(x.ndim and not isinstance(x, NarrowTensor) for x in found) and "copy" not in str(function):
+        raise RuntimeError(f"Expected all tensors to be on the same device, in {function}")
+    if plain_kwargs.get("device") is not None:
+        there = torch.device(plain_kwargs["device"]).type == DEVICE.type
+        plain_kwargs["device"] = torch.device("cpu")
+    result = function(*plain_args, **plain_kwargs)
+    if function is torch.ops.aten.copy_.default:
+        return args[0]
+    return tree_map(lambda x: NarrowTensor(x) if there and isinstance(x, Tensor) else x, result)
