@@ -1,4 +1,7 @@
-"""A device without 64-bit numbers, such as Apple's GPU: tensors on the CPU that say they are elsewhere."""
+"""A device without 64-bit numbers, as Apple's GPU is one: tensors on the CPU that say they are elsewhere.
+
+They say ``xla``, of which PyTorch has no paths of its own, as it has of ``mps``.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-DEVICE = torch.device("mps", 0)  # with an index, or PyTorch asks a driver for it
+DEVICE = torch.device("xla", 0)  # with an index, or PyTorch asks a driver for it
 
 
 class NarrowTensor(Tensor):
@@ -18,13 +21,17 @@ class NarrowTensor(Tensor):
 
     @staticmethod
     def __new__(cls, held: Tensor) -> "NarrowTensor":
-        if held.dtype == torch.float64:  # the words of PyTorch
-            raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+        if held.dtype == torch.float64:
+            raise TypeError("this device doesn't support float64")
         made = Tensor._make_wrapper_subclass(
             cls, held.shape, held.stride(), held.storage_offset(), dtype=held.dtype, device=DEVICE
         )
         made.held = held
         return made
+
+    def tolist(self) -> list[Any]:
+        """Return the numbers; PyTorch asks no subclass for them."""
+        return self.held.tolist()
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
         return ["held"], None

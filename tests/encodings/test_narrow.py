@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from pebench.conformance import SETTINGS, Bench, Subject
+from pebench.conformance.comparisons import require_same
 from pebench.encodings.registry import encoding_cards
 
 from .narrow import DEVICE, NarrowDevice, NarrowTensor
@@ -25,7 +26,7 @@ def test_an_encoding_serves_a_device_without_64_bit_numbers(name: str):
             moved = bench.trunk().to(DEVICE)
             output = moved(there(bench.content), there(bench.positions))
             assert isinstance(output, NarrowTensor)
-            torch.testing.assert_close(output.held, expected, atol=0, rtol=0)
+            require_same(output.held, expected, "the same on the device")
             moved.train()(there(bench.content))
 
 

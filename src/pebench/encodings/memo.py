@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor
 
 Made = TypeVar("Made")
@@ -12,11 +13,11 @@ class Memo(Generic[Made]):
     """Keeps what was made of the last tensor, and returns it for the same tensor.
 
     Tensors are compared by identity, as comparing numbers would make an accelerator wait. One that was written in place
-    since is another one: PyTorch counts how often it is written, but for tensors made in inference mode. A copy or a
-    pickle begins empty: everything can be made again.
+    since is another one: PyTorch counts how often it is written, but for tensors made in inference mode, and not in
+    compiled graphs. A copy or a pickle begins empty: everything can be made again.
 
     Args:
-        uncounted: Keep what was made of tensors from inference mode too: where nobody writes in them, or until `clear`.
+        uncounted: Keep what was made of tensors from inference mode too: within a pass, behind which `end_pass` drops it.
     """
 
     def __init__(self, uncounted: bool = False) -> None:
@@ -30,7 +31,7 @@ class Memo(Generic[Made]):
     def clear(self) -> None:
         """Keep nothing."""
         # the tensor itself, not its id: a number is given to another tensor once this one is gone
-        self._kept: tuple[Tensor, int, Made] | None = None
+        self._kept: tuple[Tensor, int | None, Made] | None = None
 
     @property
     def source(self) -> Tensor | None:
@@ -44,10 +45,21 @@ class Memo(Generic[Made]):
             source: The tensor that it depends on.
             make: Function that makes it; where it raises, what was kept before stays.
         """
-        inference = source.is_inference()
-        version = 0 if inference else source._version
+        version = _version(source)
         if self._kept is not None and source is self._kept[0] and version == self._kept[1]:
             return self._kept[2]
         made = make()
-        self._kept = None if inference and not self.uncounted else (source, version, made)
+        self._kept = None if version is None and not self.uncounted else (source, version, made)
         return made
+
+    def end_pass(self) -> None:
+        """Drop what the next pass may not have: it has a graph, which ends with the step, or its source is uncounted."""
+        if self._kept is not None and (self._kept[1] is None or self._kept[0].requires_grad):
+            self.clear()
+
+
+def _version(source: Tensor) -> int | None:
+    """Return how often a tensor was written in place; None where PyTorch does not count it."""
+    if torch.compiler.is_compiling():  # a graph has no such numbers, and compares by identity alone
+        return 0
+    return None if source.is_inference() else source._version

@@ -89,7 +89,7 @@ class Masks:
             padding = torch.zeros(valid.shape, device=device, dtype=torch.float32).masked_fill(~valid, HIDDEN)
             self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis
         self._future: Tensor | None = None
-        self._sum = Memo[Tensor](uncounted=True)  # within a pass, as `end_pass` drops it
+        self._sum = Memo[Tensor](uncounted=True)
 
     def fold(self, bias: Tensor | None) -> Tensor | None:
         """Return the sum that is added to the logits; None where it would be the causal mask alone, or nothing.
@@ -121,9 +121,5 @@ class Masks:
         return self._future
 
     def end_pass(self) -> None:
-        """Drop a sum that no later pass may have.
-
-        The graph of one with a gradient ends with the step, and in a bias from inference mode anyone could write.
-        """
-        if self._sum.source is not None and (self._sum.source.is_inference() or self._sum.source.requires_grad):
-            self._sum.clear()
+        """Drop a sum that no later pass may have."""
+        self._sum.end_pass()

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from pebench.conformance.bench import DEFAULTS, Bench, default_dtype, perturbed
-from pebench.models.transformer import Transformer
 from pebench.conformance.comparisons import require, require_same
 from pebench.conformance.properties.base import encoding_property
 from pebench.conformance.properties.extrapolation import VERY_FAR
+from pebench.models.transformer import Transformer
 
 
 @encoding_property("kernels")
@@ -34,7 +34,7 @@ DECLARED = (
 
 @encoding_property("default dtype")
 def _default_dtype(bench: Bench) -> None:
-    """Draws, says and declares the same whatever type tensors have by default: 16-bit training sets it in every pass."""
+    """Draws, says and declares the same whatever type tensors have by default, as 16-bit training sets it."""
     expected = _answers(bench, bench.trunk())
     declared = {name: getattr(bench.encoding, name) for name in DECLARED}
     for dtype in DEFAULTS:
