@@ -1,6 +1,6 @@
 """A device without 64-bit numbers, as Apple's GPU is one: tensors on the CPU that say they are elsewhere.
 
-They say ``xla``, of which PyTorch has no paths of its own, as it has of ``mps``.
+They say ``meta``, which every build of PyTorch knows, but have numbers.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-DEVICE = torch.device("xla", 0)  # with an index, or PyTorch asks a driver for it
+DEVICE = torch.device("meta")
 
 
 class NarrowTensor(Tensor):
@@ -29,9 +29,14 @@ class NarrowTensor(Tensor):
         made.held = held
         return made
 
-    def tolist(self) -> list[Any]:
-        """Return the numbers; PyTorch asks no subclass for them."""
+    def tolist(self) -> list[Any]:  # PyTorch asks no subclass for its numbers, nor what is ``meta``
         return self.held.tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.held)
+
+    def __int__(self) -> int:
+        return int(self.held)
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
         return ["held"], None
@@ -47,6 +52,14 @@ class NarrowTensor(Tensor):
 
 class NarrowDevice(TorchDispatchMode):
     """Inside it, what is made on the device is a `NarrowTensor`."""
+
+    def __enter__(self) -> "NarrowDevice":
+        torch._C._set_only_lift_cpu_tensors(True)  # `torch.tensor` begins on the CPU, and can be seen to move
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        torch._C._set_only_lift_cpu_tensors(False)
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return run(function, args, kwargs or {})

@@ -17,7 +17,7 @@ class Memo(Generic[Made]):
     compiled graphs. A copy or a pickle begins empty: everything can be made again.
 
     Args:
-        uncounted: Keep what was made of tensors from inference mode too: within a pass, behind which `end_pass` drops it.
+        uncounted: Keep what was made of tensors from inference mode too, until `end_pass` drops it.
     """
 
     def __init__(self, uncounted: bool = False) -> None:
@@ -53,7 +53,7 @@ class Memo(Generic[Made]):
         return made
 
     def end_pass(self) -> None:
-        """Drop what the next pass may not have: it has a graph, which ends with the step, or its source is uncounted."""
+        """Drop what the next pass may not have: of a source with a gradient, or one whose writes are not counted."""
         if self._kept is not None and (self._kept[1] is None or self._kept[0].requires_grad):
             self.clear()
 

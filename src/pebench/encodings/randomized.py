@@ -66,7 +66,8 @@ class RandomizedEncoding(RandomWrapper):
         # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
-        self._seen, self._fixed = Memo[tuple[int, ...]](), Memo[Tensor]()
+        self._seen: Memo[tuple[int, ...]] = Memo()
+        self._fixed: Memo[Tensor] = Memo()
 
     def place(self, positions: Tensor) -> Tensor:
         """Return random positions in the longer range for the integer positions of every axis: (L, P)."""

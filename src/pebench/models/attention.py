@@ -89,7 +89,7 @@ class Masks:
             padding = torch.zeros(valid.shape, device=device, dtype=torch.float32).masked_fill(~valid, HIDDEN)
             self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis
         self._future: Tensor | None = None
-        self._sum = Memo[Tensor](uncounted=True)
+        self._sum: Memo[Tensor] = Memo(uncounted=True)
 
     def fold(self, bias: Tensor | None) -> Tensor | None:
         """Return the sum that is added to the logits; None where it would be the causal mask alone, or nothing.

@@ -38,7 +38,7 @@ class ForwardCache:
 
     def _clear(self) -> None:
         self._grid: tuple[tuple[int, ...], Tensor] | None = None
-        self._prepared = Memo[Any]()
+        self._prepared: Memo[Any] = Memo()
         self._masks: Masks | None = None
 
     def grid(self, extent: tuple[int, ...], device: torch.device) -> Tensor:
