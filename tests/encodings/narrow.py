@@ -3,8 +3,10 @@
 They say ``meta``, which every build of PyTorch knows, but have numbers.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -54,12 +56,18 @@ class NarrowDevice(TorchDispatchMode):
     """Inside it, what is made on the device is a `NarrowTensor`."""
 
     def __enter__(self) -> "NarrowDevice":
-        torch._C._set_only_lift_cpu_tensors(True)  # `torch.tensor` begins on the CPU, and can be seen to move
+        tensor = torch.tensor  # the one function that makes tensors unseen
+        self.patches = contextlib.ExitStack()
+        for name, stand_in in (
+            ("tensor", lambda data, device="cpu", **given: tensor(data, **given).to(device)),
+            ("autocast", lambda *_, **__: contextlib.nullcontext()),  # which ``meta`` has not
+        ):
+            self.patches.enter_context(mock.patch.object(torch, name, stand_in))
         return super().__enter__()
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        torch._C._set_only_lift_cpu_tensors(False)
+        self.patches.close()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return run(function, args, kwargs or {})
