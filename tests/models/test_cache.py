@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pebench.conformance.bench import noise
 from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
-from pebench.encodings.memo import Memo
+from pebench.memo import Memo
 from pebench.models.transformer import Transformer
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.memo import Memo
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper
+from pebench.memo import Memo
 
 
 @register("randomized")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from pebench.encodings.memo import Memo
+from pebench.memo import Memo
 
 HIDDEN = -1e30
 """Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""

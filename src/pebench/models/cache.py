@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import PositionalEncoding, grid_positions
-from pebench.encodings.memo import Memo
+from pebench.memo import Memo
 from pebench.models.attention import Masks
 
 
@@ -15,7 +15,7 @@ class ForwardCache:
 
     The rule: an entry serves as long as what it was made from stays the same. Grids and masks are made from sizes and a
     device, which are compared by value. The prepared state is made from a tensor of positions; see
-    `pebench.encodings.memo.Memo`. A copy or a pickle of the trunk begins with an empty cache.
+    `pebench.memo.Memo`. A copy or a pickle of the trunk begins with an empty cache.
 
     Its size has a bound: of each kind there is one entry, that of the last pass, and none once a text has more tokens
     than the model is trained for. State of all pairs of tokens is quadratic in their number, and so never grows beyond
