@@ -49,6 +49,27 @@ def functions(path: Path) -> Iterator[Function]:
             yield node
 
 
+FLOATS = {"zeros", "ones", "empty", "full", "rand", "randn", "linspace", "logspace", "eye"}
+"""Functions of `torch` that make tensors of the default type where they are given none."""
+
+
+def untyped(path: Path) -> Iterator[ast.Call]:
+    """Yield the calls that make a tensor of the default type; parameters are of it by design."""
+    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if isinstance(call.func, ast.Attribute)]
+    parameters = {id(given) for call in calls if call.func.attr == "Parameter" for given in call.args}
+    names = FLOATS | ({"tensor"} if path.parent.name == "encodings" else set())
+    for call in calls:
+        made = ast.unparse(call.func.value) == "torch" and call.func.attr in names and id(call) not in parameters
+        if made and not any(keyword.arg == "dtype" for keyword in call.keywords):
+            yield call
+
+
+def test_tensors_name_their_type() -> None:
+    """Lightning sets the default type in 16-bit training, which is too coarse for positions, tables and masks."""
+    require_none([f"{place(path, call.lineno)}: give a dtype" for path in SOURCES for call in untyped(path)])
+
+
 @pytest.mark.parametrize(
     ("files", "most"), [(SOURCES, 300), (SCRIPTS, 300), (TESTS, 500)], ids=["src", "scripts", "tests"]
 )

@@ -213,7 +213,10 @@ def test_offsets_of_text_are_those_of_rows():
         return different, pairs.view(len(positions), len(positions))
 
     random = 100 * torch.rand(300, 1, generator=torch.Generator().manual_seed(0))
-    for positions in (random, random.round(), grid_positions((300,)), grid_positions((5, 7))):
+    text = grid_positions((300,))
+    for positions in (random, random.round(), text, text[:1], text + 7, text + 0.1, text.flip(0), 2 * text):
+        assert all(map(torch.equal, unique_offsets(positions), by_rows(positions)))
+    for positions in (1e7 + text, 2.0**24 - 150 + text, grid_positions((5, 7))):
         assert all(map(torch.equal, unique_offsets(positions), by_rows(positions)))
 
 

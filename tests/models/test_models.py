@@ -198,7 +198,7 @@ def test_masks_are_folded_into_a_shared_bias_once(trained, padded):
     assert len({id(mask) for mask in seen[:3]}) == len({id(mask) for mask in seen[3:]}) == 1
     assert (seen[0] is seen[3]) == (not trained and not padded)
     masks = model.cache._masks
-    assert masks is None or masks._last_sum is None or not masks._last_sum.requires_grad
+    assert masks is None or masks._sum.source is None or not masks._sum.source.requires_grad
     assert torch.equal(*made)
     with torch.inference_mode():
         model(noise(2, 5, 32))

@@ -75,7 +75,7 @@ def _measured(name: str, values: Mapping[str, Any], options: argparse.Namespace)
         spec = _spec(name, options)
         encoding = build_encoding(name, spec, dict(values))
         with torch.no_grad():  # which checks what hooks return
-            Transformer(encoding).eval()(torch.zeros(1, spec.max_len, encoding.content_width))
+            Transformer(encoding).eval()(torch.zeros(1, spec.max_len, encoding.content_width, dtype=torch.float32))
         found = effects(encoding, options.seed)
     except UserError:
         raise

@@ -1,8 +1,9 @@
 """Small models of one encoding, which the properties are tested with."""
 
+import contextlib
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,6 +43,10 @@ SETTINGS = (
     Setting("grid", (3, 5), False),
     Setting("causal grid", (3, 5), True),
 )
+
+
+DEFAULTS = (torch.bfloat16, torch.float16, torch.float64)
+"""Types that Lightning makes torch's default, by its precisions ``bf16-true``, ``16-true`` and ``64-true``."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +169,25 @@ def perturbed(model: Any, seed: int = 0) -> Any:
         for parameter in model.parameters():
             # as loud as a layer's weights usually are, so that 32-bit and 16-bit tolerances hold for all encodings
             width = parameter.shape[-1] if parameter.ndim else 1
-            parameter += min(0.2, width**-0.5) * torch.randn(parameter.shape, generator=random)
+            drawn = torch.randn(parameter.shape, generator=random, dtype=torch.float32)
+            parameter += min(0.2, width**-0.5) * drawn
     return model.eval()
 
 
 def noise(*shape: int, seed: int = 2) -> Tensor:
     """Return numbers of this shape drawn from N(0, 1)."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
+
+
+@contextlib.contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    """Make the tensors of this type that are made without one, as Lightning does in 16 bit and in 64."""
+    usual = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(usual)
 
 
 def shuffled(n: int) -> Tensor:

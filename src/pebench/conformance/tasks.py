@@ -82,7 +82,7 @@ class TaskBench:
         with torch.no_grad():
             for parameter in model.parameters():
                 # an output layer of zeros would predict the same for all, and hide what depends on batches
-                parameter += 0.2 * torch.randn(parameter.shape, generator=noise)
+                parameter += 0.2 * torch.randn(parameter.shape, generator=noise, dtype=torch.float32)
         return model.eval()  # type: ignore[no-any-return]
 
     def measure(self, model: SequenceModule, batches: Iterable[Any], split: str) -> float:

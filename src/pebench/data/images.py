@@ -84,7 +84,8 @@ class Images(TensorDataModule):
             noise = torch.Generator().manual_seed(stream(self.seed, "augment", self.trainer.global_step))
             images = crop_and_flip(images, self.crop_padding, noise, self.share)
         mean, std = (
-            torch.tensor(self.prepared.meta[key], device=images.device)[:, None, None] for key in ("mean", "std")
+            torch.tensor(self.prepared.meta[key], device=images.device, dtype=torch.float32)[:, None, None]
+            for key in ("mean", "std")
         )
         return (images.float() / 255 - mean) / std, labels
 
@@ -112,8 +113,8 @@ def shuffle_patches(images: Tensor, patch_size: int, noise: torch.Generator) -> 
     """
     grid = pixel_unshuffle(images, patch_size)  # (B, channels·patch², rows, columns)
     patches = grid.flatten(2)  # (B, numbers of a patch, patches)
-    order = torch.rand((len(patches), patches.shape[2]), generator=noise).argsort(dim=1)
-    shuffled = patches.gather(2, order[:, None].expand_as(patches))
+    chance = torch.rand((len(patches), patches.shape[2]), generator=noise, dtype=torch.float32)
+    shuffled = patches.gather(2, chance.argsort(dim=1)[:, None].expand_as(patches))
     return pixel_shuffle(shuffled.view_as(grid), patch_size)
 
 

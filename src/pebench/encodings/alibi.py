@@ -51,7 +51,7 @@ class AlibiEncoding(PositionalEncoding):
         """Return the bias between all pairs of `positions`: (H, L, L)."""
         offsets = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
         distance = torch.linalg.vector_norm(offsets, dim=-1)  # (L, L)
-        rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device)
+        rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device, dtype=torch.float32)
         return -rates[:, None, None] * distance  # (H, 1, 1) times (L, L) to (H, L, L)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:

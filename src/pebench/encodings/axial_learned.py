@@ -62,7 +62,7 @@ class AxialLearnedEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the indices of the tables' rows for `positions`: (L, P)."""
         cell_indices(positions, self.spec.extent, self.name)  # refuses positions without a row
-        starts = torch.tensor((0, *self.spec.extent[:-1]), device=positions.device).cumsum(0)
+        starts = torch.tensor((0, *self.spec.extent[:-1]), device=positions.device, dtype=torch.long).cumsum(0)
         return positions.long() + starts
 
     def embed(self, x: Tensor, state: Tensor) -> Tensor:

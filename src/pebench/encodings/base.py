@@ -210,7 +210,9 @@ def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
     """Return the width of queries and keys behind an encoding's hook in a layer, by calling it with one token."""
     spec, d = encoding.spec, encoding.model_width
     # asked of the hook itself and not declared: no declaration can then disagree with it
-    head, x = torch.zeros(1, spec.num_heads, 1, d // spec.num_heads), torch.zeros(1, 1, d)
+    dtype = next((parameter.dtype for parameter in encoding.parameters()), torch.float32)
+    x = torch.zeros(1, 1, d, dtype=dtype)
+    head = x.view(1, spec.num_heads, 1, -1)
     with torch.no_grad():
         state = encoding.state(grid_positions(spec.extent)[:1])
         return int(encoding.query_key(head, head, x, state, layer)[0].shape[-1])

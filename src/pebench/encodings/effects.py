@@ -105,7 +105,7 @@ def effects(encoding: PositionalEncoding, seed: int | None = None) -> list[Effec
 def _redraw(encoding: PositionalEncoding, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     for parameter in encoding.parameters():
-        parameter.copy_(0.1 * torch.randn(parameter.shape, generator=random))
+        parameter.copy_(0.1 * torch.randn(parameter.shape, generator=random, dtype=torch.float32))
 
 
 def _measure(encoding: PositionalEncoding, redrawn: bool) -> list[Effect]:
@@ -131,8 +131,13 @@ def _probes(encoding: PositionalEncoding, width: int) -> dict[str, Tensor]:
     """Return contents to give an encoding, the plainest first."""
     length = encoding.spec.max_len
     if encoding.contextual:  # counting or weighing equal tokens would show nothing
-        return {RANDOM: torch.randn(BATCH, length, width, generator=torch.Generator().manual_seed(0))}
-    return {"no content": torch.zeros(1, length, width), "equal content": torch.ones(1, length, width)}
+        return {
+            RANDOM: torch.randn(BATCH, length, width, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+        }
+    return {
+        "no content": torch.zeros(1, length, width, dtype=torch.float32),
+        "equal content": torch.ones(1, length, width, dtype=torch.float32),
+    }
 
 
 def _vectors(

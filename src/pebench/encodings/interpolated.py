@@ -65,7 +65,7 @@ class InterpolatedEncoding(Wrapper):
     def squeezed(self, positions: Tensor) -> Tensor:
         """Return the positions scaled down to the trained range: (L, P)."""
         spans = positions.amax(dim=0) - positions.amin(dim=0) + 1
-        extent = torch.tensor(self.spec.extent, device=positions.device)
+        extent = torch.tensor(self.spec.extent, device=positions.device, dtype=positions.dtype)
         # at most 1: a shorter text is not stretched, as it lies within the trained range already
         return positions * (extent / spans).clamp(max=1)
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.positions import in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
 
@@ -77,19 +78,21 @@ class LieRotaryEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the positions over the extent: (L, P), 64-bit, as angles at far positions need it."""
-        return positions.double() / torch.tensor(self.spec.extent, device=positions.device)
+        wide = in_64_bit(positions)
+        return wide / torch.tensor(self.spec.extent, device=wide.device, dtype=wide.dtype)
 
     def forward(self, state: Tensor) -> Tensor:
         """Return the rotation at every position: (L, K / block, block, block)."""
         rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
         # 64-bit up to the exponential: the angles of far positions are large
-        entries = self.entries.double()
+        entries = self.entries.to(state)
         lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)  # (P, K / block, block, block)
         lower[..., rows, columns] = entries
         # the exponential of a skew-symmetric matrix is a rotation, so that norms of queries and keys stay
         skew = lower - lower.mT
         # (L, P, 1, 1, 1) times (P, K / block, block, block), summed over the axes
-        return torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1)).float()
+        turns = torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1))
+        return in_32_bit(turns, self.entries.device)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys alike."""

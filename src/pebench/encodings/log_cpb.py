@@ -77,7 +77,7 @@ class LogCpbEncoding(PositionalEncoding):
         """Return the logarithms of the different offsets (U, P), and the index of every pair's offset (L, L)."""
         different, pairs = unique_offsets(positions)
         # an axis of one position would divide by zero
-        reach = torch.tensor(self.spec.extent, device=positions.device).sub(1).clamp(min=1)
+        reach = torch.tensor(self.spec.extent, device=positions.device, dtype=positions.dtype).sub(1).clamp(min=1)
         # 3 is log2 8, which brings the trained offsets near [-1, 1]
         return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
 

@@ -68,5 +68,5 @@ class NtkRotaryEncoding(RotaryEncoding):
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Return the frequencies of ``rope``, slowed down by 1 for the fastest pair to s for the slowest."""
         # times s^(-i/(n-1)) is the same as the paper's base theta * s^(n/(n-1)); a lone pair counts as the fastest
-        steps = torch.arange(self.pairs, dtype=torch.float64) / max(1, self.pairs - 1)
+        steps = torch.arange(self.pairs, dtype=torch.float64, device="cpu") / max(1, self.pairs - 1)
         return super().frequencies(axis, length) * self.stretch(axis, length) ** -steps

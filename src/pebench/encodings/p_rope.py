@@ -51,4 +51,4 @@ class TruncatedRotaryEncoding(RotaryEncoding):
 
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Return the frequencies of ``rope``, with 0 for the slowest pairs."""
-        return super().frequencies(axis, length) * (torch.arange(self.pairs) < self.turning)
+        return super().frequencies(axis, length) * (torch.arange(self.pairs, device="cpu") < self.turning)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive
+from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
 
@@ -71,10 +71,11 @@ class PolarEncoding(PositionalEncoding):
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the phase of every channel, within one turn: (L, K)."""
-        channels = torch.arange(self.spec.head_dim, device=positions.device, dtype=torch.float64)
+        wide = in_64_bit(positions)
+        channels = torch.arange(self.spec.head_dim, device=wide.device, dtype=wide.dtype)
         # reduced to one turn while in 64 bit: in 32 bit a phase of thousands of radians has lost digits of its fraction
-        phases = positions.double() * self.theta ** (-channels / self.spec.head_dim)
-        return (phases % (2 * math.pi)).float()
+        phases = wide * self.theta ** (-channels / self.spec.head_dim)
+        return in_32_bit(phases % (2 * math.pi), positions.device)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Return queries and keys as vectors with content's magnitude and position's phase."""

@@ -47,6 +47,23 @@ def check_ratio(name: str, ratio: float) -> None:
         raise ValueError(f"ratio of encoding {name!r} must be zero or more and finite, got {ratio}")
 
 
+WIDE = ("cpu", "cuda")
+"""Types of devices that have 64-bit numbers. Others have none, as Apple's ``mps``, or are not known to have them."""
+
+
+def in_64_bit(x: Tensor) -> Tensor:
+    """Return numbers in 64 bit, as angles at far positions need them: on their own device, or on the CPU in its place.
+
+    Whatever is computed from them ends with `in_32_bit`.
+    """
+    return x.to(x.device if x.device.type in WIDE else "cpu", torch.float64)
+
+
+def in_32_bit(x: Tensor, device: torch.device) -> Tensor:
+    """Return numbers in 32 bit on a device."""
+    return x.to(torch.float32).to(device)  # one after the other: a device without 64 bit is not even sent them
+
+
 def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tensor:
     """Return the row-major indices of the cells at some positions, for an encoding with a row for each cell.
 
@@ -65,7 +82,7 @@ def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tenso
         >>> cell_indices(torch.tensor([[2.0, 1.0]]), (3, 5), "learned").tolist()
         [11]
     """
-    sizes = torch.tensor(extent, device=positions.device)
+    sizes = torch.tensor(extent, device=positions.device, dtype=torch.long)
     # NaN is refused by the last condition, as it differs from its own floor; as an integer it would be some cell
     if (positions < 0).any() or (positions >= sizes).any() or (positions != positions.floor()).any():
         raise ValueError(
@@ -94,11 +111,23 @@ def unique_offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
         >>> different.flatten().tolist(), pairs[0].tolist()
         ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
     """
-    every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
-    rows = None if every.shape[1] == 1 else 0  # numbers are sorted ten times as fast as rows of one number
-    different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
-    different = different.view(-1, every.shape[1])  # (U, P)
+    length, axes = positions.shape
+    if axes == 1 and _is_counted(positions):  # the same without a sort of L * L numbers
+        number = torch.arange(length, device=positions.device)
+        different = torch.arange(1 - length, length, device=positions.device, dtype=positions.dtype)  # (U,)
+        pairs = number - number[:, None] + length - 1
+    else:
+        every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
+        rows = None if axes == 1 else 0  # numbers are sorted ten times as fast as rows of one number
+        different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
+    different = different.view(-1, axes)  # (U, P)
     return different, pairs.view(len(positions), len(positions))  # (L, L)
+
+
+def _is_counted(positions: Tensor) -> bool:
+    """Return True for integers (L, 1) that follow one another, of which every difference is exact."""
+    first = positions[:1]
+    return len(positions) > 0 and bool((positions.diff(dim=0) == 1).all() & (first == first.floor()).all())
 
 
 def pair_bias(table: Tensor, rows: Tensor) -> Tensor:

@@ -49,7 +49,9 @@ class RandomEncoding(PositionalEncoding):
         check_ratio(self.name, ratio)
         noise = torch.Generator().manual_seed(table_seed)
         # a buffer: it moves with the model and is saved with it, but never trained
-        self.register_buffer("table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise))
+        self.register_buffer(
+            "table", ratio * torch.randn(spec.max_len, spec.d_model, generator=noise, dtype=torch.float32)
+        )
 
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the indices of the table's rows for `positions`: (L,)."""

@@ -8,6 +8,7 @@ from torch import Tensor
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper
+from pebench.memo import Memo
 
 
 @register("randomized")
@@ -65,23 +66,20 @@ class RandomizedEncoding(RandomWrapper):
         # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
-        self._seen: tuple[Tensor | None, tuple[int, ...]] = (None, ())
-        self._fixed: tuple[Tensor | None, Tensor | None] = (None, None)
+        self._seen: Memo[tuple[int, ...]] = Memo()
+        self._fixed: Memo[Tensor] = Memo()
 
     def place(self, positions: Tensor) -> Tensor:
         """Return random positions in the longer range for the integer positions of every axis: (L, P)."""
         if self.training:
             return self.inner.place(self._draw(positions, self.generator()))
         # the same tensor must be returned for the same tensor: the model keeps what was prepared for it, by identity
-        if positions is not self._fixed[0]:
-            self._fixed = positions, self._draw(positions, None)
-        assert self._fixed[1] is not None
-        return self.inner.place(self._fixed[1])
+        return self.inner.place(self._fixed.made_of(positions, lambda: self._draw(positions, None)))
 
     def _draw(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
         """Return the positions that a generator draws, or with None the fixed ones."""
         columns = []
-        for axis, size in enumerate(self._sizes(positions)):
+        for axis, size in enumerate(self._seen.made_of(positions, lambda: self._sizes(positions))):
             # evaluation has a generator for each axis and size, so that equal texts have equal positions
             chance = generator or torch.Generator().manual_seed(1000 * axis + size)
             places = torch.randperm(self.inner.spec.extent[axis], generator=chance)[:size].sort().values
@@ -90,14 +88,11 @@ class RandomizedEncoding(RandomWrapper):
 
     def _sizes(self, positions: Tensor) -> tuple[int, ...]:
         """Return the number of positions to draw for each axis: its trained extent, or more if the text is longer."""
-        # by identity, as comparing numbers in every training step would make an accelerator wait
-        if positions is not self._seen[0]:
-            limits = torch.tensor(self.inner.spec.extent, device=positions.device)
-            if (positions < 0).any() or (positions >= limits).any() or (positions != positions.floor()).any():
-                raise ValueError(
-                    f"encoding 'randomized' has places for integer positions below {self.inner.spec.extent}, "
-                    f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
-                )
-            most = (positions.amax(dim=0).long() + 1).tolist()
-            self._seen = positions, tuple(max(pair) for pair in zip(most, self.spec.extent, strict=True))
-        return self._seen[1]
+        limits = torch.tensor(self.inner.spec.extent, device=positions.device, dtype=torch.long)
+        if (positions < 0).any() or (positions >= limits).any() or (positions != positions.floor()).any():
+            raise ValueError(
+                f"encoding 'randomized' has places for integer positions below {self.inner.spec.extent}, "
+                f"got positions from {positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
+            )
+        most = (positions.amax(dim=0).long() + 1).tolist()
+        return tuple(max(pair) for pair in zip(most, self.spec.extent, strict=True))

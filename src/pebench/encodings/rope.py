@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive
+from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
 
@@ -78,18 +78,18 @@ class RotaryEncoding(PositionalEncoding):
             length: Positions that the text spans on it; unused here, but by forms of RoPE that stretch.
 
         Returns:
-            (n,) radians, 64-bit.
+            (n,) radians, 64-bit, on the CPU.
         """
-        return self.theta ** (-torch.arange(self.pairs, dtype=torch.float64) / self.pairs)
+        return self.theta ** (-torch.arange(self.pairs, dtype=torch.float64, device="cpu") / self.pairs)
 
     def prepare(self, positions: Tensor) -> Any:
         """Return cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""
         # read by the forms of RoPE that stretch with the text; padding counts, as nothing here knows of it
         spans = (positions.amax(dim=0) - positions.amin(dim=0) + 1).tolist()
         table = torch.stack([self.frequencies(axis, span) for axis, span in enumerate(spans)])  # (P, n)
-        # 64-bit, as 32-bit angles are off by half a thousandth at position 10,000; (L, P, n) to (L, K/2)
-        angles = (positions.double().unsqueeze(-1) * table.to(positions.device)).flatten(1)
-        return angles.cos().float(), angles.sin().float()
+        wide = in_64_bit(positions)  # 32-bit angles are off by half a thousandth at position 10,000
+        angles = (wide.unsqueeze(-1) * table.to(wide.device)).flatten(1)  # (L, P, n) to (L, K/2)
+        return in_32_bit(angles.cos(), positions.device), in_32_bit(angles.sin(), positions.device)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys alike."""

@@ -69,8 +69,8 @@ class RopeMixedEncoding(PositionalEncoding):
     def reset_parameters(self) -> None:
         """Draw two perpendicular directions for each head; the lengths are the frequencies of axial RoPE."""
         quarter = self.spec.head_dim // 4
-        lengths = self.theta ** (-torch.arange(quarter) / quarter)
-        turn = 2 * math.pi * torch.rand(self.spec.num_layers, self.spec.num_heads, 1)
+        lengths = self.theta ** (-torch.arange(quarter, dtype=torch.float32) / quarter)
+        turn = 2 * math.pi * torch.rand(self.spec.num_layers, self.spec.num_heads, 1, dtype=torch.float32)
         # rows first: (sin t, cos t) and (cos t, -sin t) are perpendicular; N layers
         first = torch.stack((turn.sin() * lengths, turn.cos() * lengths), dim=1)  # (N, 2, H, K/4)
         second = torch.stack((turn.cos() * lengths, -turn.sin() * lengths), dim=1)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive, pair_bias, unique_offsets
+from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -61,12 +61,13 @@ class SandwichEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """Return the bias between all pairs of `positions`: (H, L, L)."""
         different, which = unique_offsets(positions)
-        distance, half = different.double(), self.d // 2
+        distance, half = in_64_bit(different), self.d // 2
         products = torch.zeros_like(distance)
         for k in range(1, half + 1):  # in this order, as another one would change the last bits
             products += (distance * self.base ** (-k / half)).cos()
-        rates = 8 * torch.arange(1, self.spec.num_heads + 1, device=positions.device) / self.spec.num_heads
-        return pair_bias(((products - half) / rates).float(), which)[0]
+        heads = self.spec.num_heads
+        rates = 8 * torch.arange(1, heads + 1, device=distance.device, dtype=torch.float32) / heads
+        return pair_bias(in_32_bit((products - half) / rates, positions.device), which)[0]
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
         """Return the same penalty in every layer."""

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from pebench.encodings.positions import in_32_bit, in_64_bit
 from pebench.encodings.spec import grid_positions
 
 
@@ -87,18 +88,20 @@ def sinusoid(
     axes = positions.shape[-1]
     check_width(width, axes, "the width of a sinusoid")
     pairs, every = width // (2 * axes), (slowest_of or width) // (2 * axes)
-    frequencies = base ** (-torch.arange(every, device=positions.device, dtype=torch.float64) / every)
+    wide = in_64_bit(positions)
+    frequencies = base ** (-torch.arange(every, device=wide.device, dtype=wide.dtype) / every)
     frequencies = frequencies[every - pairs :]  # they fall
-    waves = _waves(positions, frequencies)
+    waves = _waves(wide, frequencies)
     if center is not None:
-        trained = _waves(grid_positions(center, positions.device), frequencies)
+        trained = _waves(in_64_bit(grid_positions(center, wide.device)), frequencies)
         mean = trained.mean(dim=0)
-        return ((waves - mean) * (ratio / (trained - mean).square().mean().sqrt())).float()
+        waves = (waves - mean) * (ratio / (trained - mean).square().mean().sqrt())
+        return in_32_bit(waves, positions.device)
     # sin² + cos² = 1 in every pair, so that a row's mean square is 1/2 at every position: hence the sqrt(2)
-    return (waves * (math.sqrt(2) * ratio)).float()
+    return in_32_bit(waves * (math.sqrt(2) * ratio), positions.device)
 
 
 def _waves(positions: Tensor, frequencies: Tensor) -> Tensor:
-    """Return sine and cosine of positions (L, P) at some frequencies (F,): (L, 2PF), 64-bit."""
-    angles = positions.double().unsqueeze(-1) * frequencies  # (L, P, F)
+    """Return sine and cosine of 64-bit positions (L, P) at some frequencies (F,): (L, 2PF)."""
+    angles = positions.unsqueeze(-1) * frequencies  # (L, P, F)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(1)

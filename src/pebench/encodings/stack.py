@@ -101,15 +101,17 @@ class StackedEncoding(PositionalEncoding):
     def _logits(self, *texts: Tensor) -> Iterator[list[Tensor]]:
         """Yield, layer by layer, the logits (1, H, L, L) of texts at these positions.
 
-        The texts are prefixes of one random text. Parameters are drawn anew, as some start at zero.
+        The texts are prefixes of one random text. Parameters are drawn anew, as some start at zero, and
+        in 32 bit, of whatever type the model is: what can be combined is the same for all.
         """
-        tried, draw, heads = copy.deepcopy(self).eval(), torch.Generator().manual_seed(0), self.spec.num_heads
+        tried, draw, heads = copy.deepcopy(self).eval().float(), torch.Generator().manual_seed(0), self.spec.num_heads
         longest = max(map(len, texts))
         with torch.no_grad():
             for parameter in tried.parameters():
                 parameter.normal_(generator=draw)
-            content = torch.randn(2, 1, heads, longest, self.model_width // heads, generator=draw)
-            x = torch.randn(1, longest, self.model_width, generator=draw)
+            width, dtype = self.model_width, torch.float32
+            content = torch.randn(2, 1, heads, longest, width // heads, generator=draw, dtype=dtype)
+            x = torch.randn(1, longest, width, generator=draw, dtype=dtype)
             states = [tried.state(positions) for positions in texts]
             for layer in range(self.spec.num_layers):
                 found = []

@@ -1,5 +1,7 @@
 """Swin bias: one trained number per offset and head, in every layer."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -53,7 +55,7 @@ class SwinBiasEncoding(PositionalEncoding):
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)
         self.sides = tuple(2 * n - 1 for n in spec.extent)
-        rows = int(torch.tensor(self.sides).prod())
+        rows = math.prod(self.sides)
         self.table = nn.Parameter(torch.empty(spec.num_layers, rows, spec.num_heads))
         self.reset_parameters()
 
@@ -65,7 +67,7 @@ class SwinBiasEncoding(PositionalEncoding):
         """Return the row of every pair, query by key: (L, L)."""
         # checked in `prepare`, which runs once per tensor of positions: each check makes an accelerator wait
         offset = positions.unsqueeze(0) - positions.unsqueeze(1)  # (L, L, P)
-        reach = torch.tensor(self.spec.extent, device=positions.device) - 1
+        reach = torch.tensor(self.spec.extent, device=positions.device, dtype=torch.long) - 1
         if (offset.abs() > reach).any() or (offset != offset.floor()).any() or offset.isnan().any():
             raise ValueError(
                 f"encoding 'swin-bias' knows the integer offsets within {self.spec.extent}, "

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
-from pebench.encodings.positions import check_positive
+from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 from pebench.encodings.rope import RotaryEncoding, rotate
 
@@ -70,10 +70,11 @@ class XposEncoding(RotaryEncoding):
     def prepare(self, positions: Tensor) -> Any:
         """Return cosine and sine of every pair's angle, times the query's decay and the key's: (L, K/2) each."""
         cos, sin = super().prepare(positions)
-        zeta = (torch.arange(self.pairs, device=positions.device, dtype=torch.float64) / self.pairs + 0.4) / 1.4
         # any origin gives the same logits, as it cancels in q·k; padding counts, as nothing here knows of it
         middle = (positions.amax(dim=0) + positions.amin(dim=0)) / 2
-        decay = (zeta ** ((positions - middle).double() / self.scale_base)).float()
+        wide = in_64_bit(positions - middle)
+        zeta = (torch.arange(self.pairs, device=wide.device, dtype=wide.dtype) / self.pairs + 0.4) / 1.4
+        decay = in_32_bit(zeta ** (wide / self.scale_base), positions.device)
         return cos * decay, sin * decay, cos / decay, sin / decay
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:

@@ -78,7 +78,7 @@ class YarnEncoding(NtkRotaryEncoding):
 
     def frequencies(self, axis: int, length: float) -> Tensor:
         """Return the frequencies of ``rope``, the slow ones divided by s."""
-        pair = torch.arange(self.pairs, dtype=torch.float64)
+        pair = torch.arange(self.pairs, dtype=torch.float64, device="cpu")
         first = max(0, math.floor(self._pair_of(self.fast, axis)))
         # limits as in the authors' find_correction_range, K - 1 = 2n - 1 included, though pairs end at n - 1
         last = min(2 * self.pairs - 1, math.ceil(self._pair_of(self.slow, axis)))

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from pebench.memo import Memo
+
 HIDDEN = -1e30
 """Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
 
@@ -67,7 +69,7 @@ def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, s
 def causal_mask(length: int, device: torch.device) -> Tensor:
     """Return (L, L): zero where a row may look, minus infinity in its future."""
     # Infinity is safe here, other than for padding: every row sees itself at least.
-    return torch.full((length, length), float("-inf"), device=device).triu(1)
+    return torch.full((length, length), float("-inf"), device=device, dtype=torch.float32).triu(1)
 
 
 class Masks:
@@ -84,32 +86,32 @@ class Masks:
         self.causal, self.length, self.device = causal, length, device
         self.padding: Tensor | None = None
         if valid is not None:
-            padding = torch.zeros(valid.shape, device=device).masked_fill(~valid, HIDDEN)
+            padding = torch.zeros(valid.shape, device=device, dtype=torch.float32).masked_fill(~valid, HIDDEN)
             self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis
         self._future: Tensor | None = None
-        self._last_bias: Tensor | None = None
-        self._last_sum: Tensor | None = None
+        self._sum: Memo[Tensor] = Memo(uncounted=True)
 
     def fold(self, bias: Tensor | None) -> Tensor | None:
         """Return the sum that is added to the logits; None where it would be the causal mask alone, or nothing.
 
-        The sum is kept until another bias comes. Biases are the same where they are one tensor.
+        The sum is kept until another bias comes: an encoding without weights returns the tensor that it prepared in
+        every layer and pass.
 
         Args:
             bias: (H, L, L), (L, L), or what else broadcasts to (B, H, L, L); None without one.
         """
         # `causal` of the kernel then hides the future, which needs no (L, L) and takes the kernel's fast path.
-        if bias is None and self.padding is None:
+        source = self.padding if bias is None else bias
+        if source is None:
             return None
-        # By identity: comparing numbers would make an accelerator wait, and an encoding without weights
-        # returns the tensor that it prepared in every layer.
-        if self._last_sum is None or bias is not self._last_bias:
-            with torch.inference_mode(False):  # an inference tensor could not serve training later
-                # (H, L, L) would do, but PyTorch's fused kernel takes two dimensions or four
-                whole = bias[None] if bias is not None and bias.ndim == 3 else bias
-                terms = [term for term in (whole, self.padding, self.future) if term is not None]
-                self._last_bias, self._last_sum = bias, sum(terms[1:], start=terms[0])
-        return self._last_sum
+        return self._sum.made_of(source, lambda: self._total(bias))
+
+    def _total(self, bias: Tensor | None) -> Tensor:
+        with torch.inference_mode(False):  # an inference tensor could not serve training later
+            # (H, L, L) would do, but PyTorch's fused kernel takes two dimensions or four
+            whole = bias[None] if bias is not None and bias.ndim == 3 else bias
+            terms = [term for term in (whole, self.padding, self.future) if term is not None]
+            return sum(terms[1:], start=terms[0])
 
     @property
     def future(self) -> Tensor | None:
@@ -118,7 +120,6 @@ class Masks:
             self._future = causal_mask(self.length, self.device)
         return self._future
 
-    def drop_gradients(self) -> None:
-        """Drop a sum that has a gradient: its graph ends with the step, and the next step has another."""
-        if self._last_sum is not None and self._last_sum.requires_grad:
-            self._last_bias = self._last_sum = None
+    def end_pass(self) -> None:
+        """Drop a sum that no later pass may have."""
+        self._sum.end_pass()

@@ -131,7 +131,7 @@ def layer_flops(ends: Ends, spec: EncodingSpec, d_ff: int | None, widths: tuple[
     total = (1 if ends.pooled else length) * count_flops(lambda: model.output(pooled).sum())
     # A look-up of tokens is no matrix product, and counts nothing.
     if ends.channels:
-        patch = torch.zeros(1, ends.channels, ends.patch_size, ends.patch_size)  # pixels, without a gradient
+        patch = _zeros(1, ends.channels, ends.patch_size, ends.patch_size).detach()  # pixels, without a gradient
         total += length * count_flops(lambda: model.input(patch).sum())
     by_width = dict[int, int]()  # layers with queries of the same width are the same
     with model.trunk.using_kernel("matmul"):  # the counter cannot look into the fused kernel
@@ -159,4 +159,4 @@ def _block_flops_at(block: nn.Module, encoding: Blank, length: int) -> int:
 
 def _zeros(*shape: int) -> Tensor:
     """Return zeros with a gradient, as every layer behind the input has."""
-    return torch.zeros(shape, requires_grad=True)
+    return torch.zeros(shape, dtype=torch.get_default_dtype(), requires_grad=True)  # as the outline's parameters have

@@ -102,7 +102,7 @@ class Transformer(nn.Module):
             for layer in range(spec.num_layers)
         )
         self.norm = nn.LayerNorm(self.d_model)
-        self.cache = ForwardCache()
+        self.cache = ForwardCache(spec.max_len)
 
     def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
         """Mix the tokens.
@@ -110,9 +110,19 @@ class Transformer(nn.Module):
         Args:
             content: (B, L, encoding.content_width), of root mean square 1 at initialisation.
             positions: (L, P); by default 0, 1, 2, ... for text and the trained grid in row-major order for
-                patches. Tables are kept while the same tensor is passed, so make a new one to change it.
+                patches. Tables are kept while the same tensor is passed and nobody writes in it.
             valid: (B, L), False at padding; None where there is none.
         """
+        length = content.shape[1]
+        try:
+            output = self._pass(content, positions, valid)
+        finally:  # a pass that a hook or the memory breaks off leaves nothing either
+            self.cache.end_pass(length)
+        self.cache.checked_lengths.add(length)  # only now: a pass that was broken off is checked again
+        return output
+
+    def _pass(self, content: Tensor, positions: Tensor | None, valid: Tensor | None) -> Tensor:
+        """Mix the tokens, and leave in the cache what was made on the way."""
         length, device = content.shape[1], content.device
         positions = self._default_positions(length, device) if positions is None else positions
         self._check_positions(positions, length)
@@ -129,10 +139,6 @@ class Transformer(nn.Module):
             x = encoding.residual(x, valid, state, layer)
             x = block(x, encoding, state, masks)
         output: Tensor = self.norm(x)
-
-        masks.drop_gradients()
-        # Only now: a pass that a hook broke off is checked again.
-        self.cache.checked_lengths.add(length)
         return output
 
     def _default_positions(self, length: int, device: torch.device) -> Tensor:

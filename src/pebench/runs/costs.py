@@ -157,7 +157,8 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
             encoding = build_encoding(maker, spec, dict(options))
             with torch.no_grad():
                 prepared = encoding.prepare(encoding.place(grid_positions(spec.extent)).float())  # which runs keep
-            content = torch.zeros(examples, spec.max_len, encoding.content_width, requires_grad=True)
+            shape, dtype = (examples, spec.max_len, encoding.content_width), torch.get_default_dtype()  # as parameters
+            content = torch.zeros(shape, dtype=dtype, requires_grad=True)
             # One scalar of every output, so that backward runs through each hook as training does.
             return count_flops(lambda: torch.stack([x.sum() for x in _hook_outputs(encoding, content, prepared)]).sum())
         except Exception:

@@ -259,7 +259,7 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     """Return the record's part on versions, devices, precision and the attention kernel."""
     # The choice depends on type, device and gradients alone, so empty tensors stand in for those of training.
     dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
-    bias = torch.empty(0, requires_grad=True) if attempt.probe.learned_bias else None
+    bias = torch.empty(0, dtype=torch.float32, requires_grad=True) if attempt.probe.learned_bias else None
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
     kernel = fastest_kernel(queries, bias)
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, config.train.compile, kernel)

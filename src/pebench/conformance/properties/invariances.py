@@ -16,13 +16,13 @@ def _shift(bench: Bench) -> None:
     encoding, content, axes = bench.encoding, bench.content, len(bench.extent)
     if encoding.relative:
         for shift, tolerance in (([7.0, 13.0], 1e-4), ([1000.0, 1024.0], 3e-3)):  # angles in 32 bit lose digits far out
-            moved = bench.model(content, bench.positions + torch.tensor(shift)[:axes])
+            moved = bench.model(content, bench.positions + torch.tensor(shift, dtype=torch.float32)[:axes])
             require_same(moved, bench.model(content), f"a shift by {shift[:axes]} to change nothing", tolerance)
         return
     # a slow wave or a wide bucket may not notice one position
     steps = (1.0, 1000.0) if encoding.beyond == "goes on" else (1.0,)
     for axis in range(axes):
-        moves = [step * torch.eye(axes)[axis] for step in steps]
+        moves = [step * torch.eye(axes, dtype=torch.float32)[axis] for step in steps]
         # built for a longer extent, so that the shifted positions still have rows
         gaps = [gap(bench.roomy(content, bench.positions + m), bench.roomy(content, bench.positions)) for m in moves]
         require(

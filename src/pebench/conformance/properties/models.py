@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.conformance.bench import Bench, noise, perturbed
+from pebench.conformance.bench import DEFAULTS, Bench, default_dtype, noise, perturbed
 from pebench.conformance.comparisons import require, require_same
 from pebench.conformance.properties.base import encoding_property
 from pebench.models import LanguageModel, TextClassifier, ViT
@@ -25,6 +25,26 @@ def _models(bench: Bench) -> None:
     loss.backward()
     starved = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
     require(not starved, "a finite gradient for every parameter", f"none for {starved}")
+
+
+@encoding_property("model types")
+def _model_types(bench: Bench) -> None:
+    """A whole model that is built in 16 or 64 bit, as Lightning builds it, has the loss of the same weights in 32."""
+    made = _module_and_batch(bench)
+    if made is None:
+        return
+    model, batch = made
+    expected = model.loss(batch).item()
+    for dtype in DEFAULTS:
+        with default_dtype(dtype):
+            other = _module_and_batch(bench)[0]  # type: ignore[index]
+            other.load_state_dict(model.state_dict())
+            loss = other.loss(batch)
+            loss.backward()
+        error = abs(loss.item() - expected)
+        require(error < 0.05, f"an error of the loss below 0.05 in {dtype}", f"{error:.2g}")
+        wrong = [name for name, p in other.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+        require(not wrong, f"a finite gradient for every parameter in {dtype}", f"none for {wrong}")
 
 
 def _module_and_batch(bench: Bench) -> tuple[SequenceModule, tuple[Tensor, ...]] | None:

@@ -3,11 +3,13 @@
 import copy
 
 import torch
+from torch import Tensor
 
-from pebench.conformance.bench import Bench
+from pebench.conformance.bench import DEFAULTS, Bench, default_dtype, perturbed
 from pebench.conformance.comparisons import require, require_same
 from pebench.conformance.properties.base import encoding_property
 from pebench.conformance.properties.extrapolation import VERY_FAR
+from pebench.models.transformer import Transformer
 
 
 @encoding_property("kernels")
@@ -21,6 +23,37 @@ def _kernels(bench: Bench) -> None:
             outputs.append([bench.model(bench.content), bench.model(bench.content, None, valid)[valid]])
     for one, other in zip(*outputs, strict=True):
         require_same(one, other, "fused attention to give the same as plain")
+
+
+DECLARED = (
+    "contextual", "relative", "isotropic", "mirror_blind", "blind", "idle", "beyond", "size",
+    "content_width", "model_width",
+)  # fmt: skip
+"""Attributes of an instance, which some encodings measure when they are built."""
+
+
+@encoding_property("default dtype")
+def _default_dtype(bench: Bench) -> None:
+    """Draws, says and declares the same whatever type tensors have by default, as 16-bit training sets it."""
+    expected = _answers(bench, bench.trunk())
+    declared = {name: getattr(bench.encoding, name) for name in DECLARED}
+    for dtype in DEFAULTS:
+        # a model of 32 bit: its parameters are drawn anew, and its cache is empty, as a copy's is
+        model = copy.deepcopy(bench.model)
+        with default_dtype(dtype):
+            found, built = _answers(bench, perturbed(model)), bench.subject.build(bench.spec)
+        for one, other in zip(found, expected, strict=True):
+            require(one.dtype == other.dtype, f"an output in {other.dtype} while {dtype} is the default", one.dtype)
+            require_same(one, other, f"the same, to the last bit, while {dtype} is the default", 0.0)
+        now = {name: getattr(built, name) for name in DECLARED}
+        require(now == declared, f"the same attributes where it is built while {dtype} is the default", now)
+
+
+def _answers(bench: Bench, model: Transformer) -> list[Tensor]:
+    """Return what a model says of whole and padded texts; far out too, where its encoding goes on."""
+    valid = torch.arange(bench.length).expand(3, -1) < torch.tensor([[bench.length], [2], [5]])
+    places = [bench.positions, VERY_FAR + bench.positions] if bench.encoding.beyond == "goes on" else [bench.positions]
+    return [model(bench.content, at.clone(), mask).detach() for at in places for mask in (None, valid)]
 
 
 @encoding_property("16 bit")

@@ -45,7 +45,7 @@ def _defaults(bench: Bench) -> None:
 def _rows_first(bench: Bench) -> None:
     """A grid counted column by column is another one."""
     rows, columns = bench.extent
-    by_column = torch.tensor([[float(r), float(c)] for c in range(columns) for r in range(rows)])
+    by_column = torch.tensor([[r, c] for c in range(columns) for r in range(rows)], dtype=torch.float32)
     output = bench.model(bench.content, by_column)
     require_different(output, bench.model(bench.content), "column-major positions to differ")
 

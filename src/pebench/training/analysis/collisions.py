@@ -33,7 +33,7 @@ def kinds_of_content(capture: Capture) -> Tensor:
     if capture.tokens is None:
         return torch.unique(rows, dim=0)[:KINDS]
     tokens, inverse, counts = capture.tokens[capture.valid].unique(return_inverse=True, return_counts=True)
-    first = torch.full((len(tokens),), len(inverse)).scatter_reduce(
+    first = torch.full((len(tokens),), len(inverse), dtype=torch.long).scatter_reduce(
         0, inverse.cpu(), torch.arange(len(inverse)), "amin"
     )  # where each token occurs first
     return rows[first.to(rows.device)][counts.argsort(descending=True)][:KINDS]

@@ -58,7 +58,7 @@ def frequent(tokens: Tensor, valid: Tensor) -> Tensor:
     """Return ranks of tokens (B, L) by frequency, -1 for those that are not among the most frequent and at padding."""
     kinds, counts = tokens[valid].unique(return_counts=True)
     chosen = kinds[counts.argsort(descending=True)[:FREQUENT]]
-    ranks = torch.full((int(tokens.max()) + 1,), -1, device=tokens.device)
+    ranks = torch.full((int(tokens.max()) + 1,), -1, device=tokens.device, dtype=torch.long)
     ranks[chosen] = torch.arange(len(chosen), device=tokens.device)
     return ranks[tokens].masked_fill(~valid, -1)
 
