@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
 from pebench.layers import Linear
+from pebench.models.apart import Apart
 from pebench.models.attention import KernelChoice, Masks, attend, fastest_kernel
 from pebench.models.cache import ForwardCache
 
@@ -37,7 +38,7 @@ class SelfAttention(nn.Module):
         self.out = Linear(d_model, d_model, gain)
         self.choose_kernel = fastest_kernel
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix the tokens: (B, L, D) to the same shape."""
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, L, 3D) to (B, L, 3, H, K)
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)  # (3, B, H, L, K) to three of (B, H, L, K)
@@ -73,7 +74,7 @@ class Block(nn.Module):
         self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix tokens, then channels: (B, L, D) to the same shape."""
         x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, masks))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
@@ -88,7 +89,8 @@ class Transformer(nn.Module):
         dropout: Probability of dropping a channel.
 
     Shape:
-        content (B, L, encoding.content_width), positions (L, P), valid (B, L) to (B, L, D).
+        content (B, L, encoding.content_width), positions (L, P) or (B, L, P), valid (B, L), documents (B, L) to
+        (B, L, D).
     """
 
     def __init__(self, encoding: PositionalEncoding, d_ff: int | None = None, dropout: float = 0.0) -> None:
@@ -104,26 +106,28 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(self.d_model)
         self.cache = ForwardCache()
 
-    def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        content: Tensor,
+        positions: Tensor | None = None,
+        valid: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Tensor:
         """Mix the tokens.
 
         Args:
             content: (B, L, encoding.content_width), of root mean square 1 at initialisation.
             positions: (L, P); by default 0, 1, 2, ... for text and the trained grid in row-major order for
-                patches. Tables are kept while the same tensor is passed, so make a new one to change it.
+                patches. Tables are kept while the same tensor is passed, so make a new one to change it. Or (B, L, P),
+                each row's own, which are prepared anew in every pass.
             valid: (B, L), False at padding; None where there is none.
-        """
-        length, device = content.shape[1], content.device
-        positions = self._default_positions(length, device) if positions is None else positions
-        self._check_positions(positions, length)
-        encoding = self._checked_encoding(length)
-        # Where `place` draws new positions it returns another tensor, and they are prepared anew.
-        with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
-            prepared = self.cache.prepared(self.encoding, encoding.place(positions))
-        # Outside of no_grad: here an encoding's weights come in.
-        state = encoding(prepared)
-        masks = self.cache.masks(self.encoding.spec.causal, length, device, valid)
+            documents: (B, L) integers, the text that each token of a row is of, negative at padding: every text is
+                treated as if it were alone, with its own positions 0, 1, 2, ... by default.
 
+        Raises:
+            ValueError: For another shape of positions, or if every token is padding.
+        """
+        encoding, state, masks = self._together(content, positions, valid, documents)
         x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
             x = encoding.residual(x, valid, state, layer)
@@ -132,8 +136,43 @@ class Transformer(nn.Module):
 
         masks.drop_gradients()
         # Only now: a pass that a hook broke off is checked again.
-        self.cache.checked_lengths.add(length)
+        self.cache.checked_lengths |= encoding.lengths if isinstance(encoding, Apart) else {content.shape[1]}
         return output
+
+    def _together(
+        self, content: Tensor, positions: Tensor | None, valid: Tensor | None, documents: Tensor | None
+    ) -> tuple[PositionalEncoding | Checked | Apart, Any, Masks]:
+        """Return the encoding for a batch, its state, and the masks."""
+        length, device, causal = content.shape[1], content.device, self.encoding.spec.causal
+        rows = positions is not None and positions.ndim == 3
+        if documents is not None or rows:
+            documents = self._documents(content, valid, documents)
+            if positions is not None:
+                self._check_positions(positions, content.shape[:2] if rows else (length,))
+            elif self.encoding.spec.num_axes > 1:
+                positions = self._default_positions(length, device)  # what is left of a grid keeps its cells
+            apart = Apart(self._checked_encoding, documents, positions)
+            return apart, None, Masks(causal, length, device, None, documents)
+        positions = self._default_positions(length, device) if positions is None else positions
+        self._check_positions(positions, (length,))
+        encoding = self._checked_encoding(length)
+        # Where `place` draws new positions it returns another tensor, and they are prepared anew.
+        with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
+            prepared = self.cache.prepared(self.encoding, encoding.place(positions))
+        # Outside of no_grad: here an encoding's weights come in.
+        return encoding, encoding(prepared), self.cache.masks(causal, length, device, valid)
+
+    def _documents(self, content: Tensor, valid: Tensor | None, documents: Tensor | None) -> Tensor:
+        """Return the text that each token is of, -1 at padding: (B, L)."""
+        whole = torch.zeros(content.shape[:2], dtype=torch.long, device=content.device)
+        documents = whole if documents is None else documents
+        if documents.shape != whole.shape or documents.is_floating_point():
+            raise ValueError(
+                f"expected documents of shape {tuple(whole.shape)} (rows, tokens) and integers, "
+                f"got {tuple(documents.shape)} and {documents.dtype}"
+            )
+        documents = documents.clamp(min=-1)  # padding is one text, whatever it is called
+        return documents if valid is None else documents.masked_fill(~valid, -1)
 
     def _default_positions(self, length: int, device: torch.device) -> Tensor:
         spec = self.encoding.spec
@@ -144,10 +183,11 @@ class Transformer(nn.Module):
             raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
         return positions
 
-    def _check_positions(self, positions: Tensor, length: int) -> None:
-        expected = (length, self.encoding.spec.num_axes)
+    def _check_positions(self, positions: Tensor, sizes: tuple[int, ...]) -> None:
+        expected = (*sizes, self.encoding.spec.num_axes)
         if positions.shape != expected:
-            raise ValueError(f"expected positions of shape {expected} (tokens, axes), got {tuple(positions.shape)}")
+            axes = "(rows, tokens, axes)" if len(expected) == 3 else "(tokens, axes)"
+            raise ValueError(f"expected positions of shape {expected} {axes}, got {tuple(positions.shape)}")
 
     def _checked_encoding(self, length: int) -> PositionalEncoding | Checked:
         """Return the encoding; at the first pass with each length one that is checked, for later passes to be fast."""
