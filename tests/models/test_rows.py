@@ -83,6 +83,8 @@ def test_gradients_are_those_of_the_texts_alone(name):
     for text in texts():
         alone(text[None]).pow(2).sum().backward()
     for (label, one), other in zip(together.named_parameters(), alone.parameters(), strict=True):
+        if label.removeprefix("trunk.encoding.") in together.trunk.encoding.idle:
+            continue  # a gradient of rounding alone
         scale = float(other.grad.abs().max()) + 1e-6
         torch.testing.assert_close(one.grad / scale, other.grad / scale, atol=1e-4, rtol=0, msg=label)
 

@@ -95,7 +95,7 @@ class Masks:
         if documents is not None:
             # Padding sees padding: no row of logits is empty, even where HIDDEN is infinite, as in float16.
             others = documents[:, None, :, None] != documents[:, None, None, :]  # (B, 1, L, L)
-            self.padding = torch.zeros(others.shape, device=device).masked_fill(others, HIDDEN)
+            self.padding = torch.zeros(others.shape, device=device, dtype=torch.float32).masked_fill(others, HIDDEN)
         elif valid is not None:
             padding = torch.zeros(valid.shape, device=device).masked_fill(~valid, HIDDEN)
             self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypedDict, cast
+from typing import Any, ClassVar, TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -60,6 +60,9 @@ class SequenceModule(lightning.LightningModule):
         UserError: For an unknown name of an encoding.
         ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
+
+    inputs: ClassVar[int] = 1
+    """Tensors with which a batch begins that `forward` is given to predict; others, such as labels, may follow."""
 
     def __init__(  # noqa: PLR0913 - every setting of a model, by its name
         self,
@@ -129,6 +132,12 @@ class SequenceModule(lightning.LightningModule):
     def test_step(self, batch: Any, batch_idx: int) -> None:
         """Update the test metrics with a batch."""
         self.update(batch, "test")
+
+    def predict_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the logits of a batch as training has it, or of one without labels."""
+        tensors = (batch,) if isinstance(batch, Tensor) else batch
+        logits: Tensor = self(*tensors[: self.inputs])
+        return logits
 
     def on_validation_start(self) -> None:
         """Make the metrics 32-bit: Lightning makes them 16-bit with the model, where sums have three digits."""

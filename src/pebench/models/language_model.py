@@ -105,6 +105,12 @@ class LanguageModel(SequenceModule):
         logits = self(tokens, documents=documents[0] if documents else None).float()
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())  # (B·L, vocab_size), (B·L,)
 
+    def predict_step(self, batch: Tensor | tuple[Tensor, ...], batch_idx: int) -> Tensor:
+        """Return the logits of a batch as training has it, or of tokens alone."""
+        tokens, *rest = (batch,) if isinstance(batch, Tensor) else batch
+        logits: Tensor = self(tokens, documents=rest[1] if len(rest) > 1 else None)
+        return logits
+
     def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
         """Update the loss over tokens and, where their bytes are known, over bytes."""
         targets = batch[1]

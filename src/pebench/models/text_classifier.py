@@ -35,6 +35,8 @@ class TextClassifier(Classifier):
         ValueError: If the sizes make no model, the encoding cannot serve it, or there are segments and no separator.
     """
 
+    inputs = 2
+
     def __init__(
         self,
         encoding: EncodingLike = "add",

@@ -1,8 +1,9 @@
 """The trunk that every task shares: a pre-norm transformer that calls an encoding's hooks."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -80,6 +81,20 @@ class Block(nn.Module):
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
 
 
+class Given(NamedTuple):
+    """What blocks are given of a batch besides its content.
+
+    Args:
+        encoding: The encoding, or what stands in for it.
+        prepared: What it made of the positions.
+        masks: Of padding and of the future.
+    """
+
+    encoding: PositionalEncoding | Checked | Apart
+    prepared: Any
+    masks: Masks
+
+
 class Transformer(nn.Module):
     """Pre-norm transformer around one positional encoding.
 
@@ -91,7 +106,13 @@ class Transformer(nn.Module):
     Shape:
         content (B, L, encoding.content_width), positions (L, P) or (B, L, P), valid (B, L), documents (B, L) to
         (B, L, D).
+
+    Attributes:
+        uncompiled: Passes that ran without a graph since `compile`.
     """
+
+    _compiled: Callable[..., Tensor] | None = None
+    uncompiled = 0
 
     def __init__(self, encoding: PositionalEncoding, d_ff: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -127,22 +148,69 @@ class Transformer(nn.Module):
         Raises:
             ValueError: For another shape of positions, or if every token is padding.
         """
-        encoding, state, masks = self._together(content, positions, valid, documents)
+        given = self._given(content, positions, valid, documents)
+        if self._compiled is not None and not isinstance(given.encoding, Apart):
+            output: Tensor = self._compiled(content, given.prepared, valid)
+        else:
+            output = self._mix(content, given.prepared, valid, given.encoding, given.masks)
+        given.masks.drop_gradients()
+        # Only now: a pass that a hook broke off is checked again.
+        lengths = given.encoding.lengths if isinstance(given.encoding, Apart) else {content.shape[1]}
+        self.cache.checked_lengths |= lengths
+        if torch.compiler.is_exporting():
+            self.cache = copy.copy(self.cache)  # an empty one: what a trace leaves has no numbers
+        return output
+
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile what follows the preparation of positions, once for all lengths.
+
+        Positions are prepared once for many passes, by code that looks at their numbers, and so outside of the graph.
+        All of the rest is one graph, whose sizes are symbols; a hook that cannot be traced is an error, and so is a
+        model that would need more graphs than PyTorch's limit: neither runs uncompiled in silence. Only batches of
+        texts with positions of their own are mixed without it, and counted in `uncompiled`.
+
+        Args:
+            args: Of ``torch.compile``.
+            options: Of ``torch.compile``, by default ``fullgraph=True, dynamic=True``.
+        """
+        self._compiled = torch.compile(self._mix, *args, **({"fullgraph": True, "dynamic": True} | options))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy and pickle without compiled code, as every module of PyTorch."""
+        return {**super().__getstate__(), "_compiled": None, "uncompiled": 0}
+
+    def _mix(
+        self,
+        content: Tensor,
+        prepared: Any,
+        valid: Tensor | None,
+        encoding: PositionalEncoding | Checked | Apart | None = None,
+        masks: Masks | None = None,
+    ) -> Tensor:
+        """Mix the tokens, given what the encoding prepared of their positions."""
+        if not torch.compiler.is_compiling() and self._compiled is not None:
+            self.uncompiled += 1
+        encoding = encoding or self.encoding
+        # In a graph masks are of the pass: one that was kept would be another input, and another graph.
+        masks = masks or Masks(self.encoding.spec.causal, content.shape[1], content.device, valid)
+        # With gradients: here an encoding's weights come in.
+        state = encoding(prepared)
         x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
             x = encoding.residual(x, valid, state, layer)
             x = block(x, encoding, state, masks)
-        output: Tensor = self.norm(x)
+        mixed: Tensor = self.norm(x)
+        return mixed
 
-        masks.drop_gradients()
-        # Only now: a pass that a hook broke off is checked again.
-        self.cache.checked_lengths |= encoding.lengths if isinstance(encoding, Apart) else {content.shape[1]}
-        return output
-
-    def _together(
+    @torch.compiler.disable(recursive=True)
+    def _given(
         self, content: Tensor, positions: Tensor | None, valid: Tensor | None, documents: Tensor | None
-    ) -> tuple[PositionalEncoding | Checked | Apart, Any, Masks]:
-        """Return the encoding for a batch, its state, and the masks."""
+    ) -> Given:
+        """Return the encoding for a batch, what it prepared, and the masks.
+
+        Raises:
+            RuntimeError: In an export, where the model has not been called with tokens of this length before.
+        """
         length, device, causal = content.shape[1], content.device, self.encoding.spec.causal
         rows = positions is not None and positions.ndim == 3
         if documents is not None or rows:
@@ -152,15 +220,19 @@ class Transformer(nn.Module):
             elif self.encoding.spec.num_axes > 1:
                 positions = self._default_positions(length, device)  # what is left of a grid keeps its cells
             apart = Apart(self._checked_encoding, documents, positions)
-            return apart, None, Masks(causal, length, device, None, documents)
+            return Given(apart, None, Masks(causal, length, device, None, documents))
+        if torch.compiler.is_exporting() and length not in self.cache.checked_lengths:
+            raise RuntimeError(
+                f"call the model with an example of {length} tokens before torch.export: "
+                "what its encoding prepares of positions is taken from there"
+            )
         positions = self._default_positions(length, device) if positions is None else positions
         self._check_positions(positions, (length,))
         encoding = self._checked_encoding(length)
         # Where `place` draws new positions it returns another tensor, and they are prepared anew.
         with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
             prepared = self.cache.prepared(self.encoding, encoding.place(positions))
-        # Outside of no_grad: here an encoding's weights come in.
-        return encoding, encoding(prepared), self.cache.masks(causal, length, device, valid)
+        return Given(encoding, prepared, self.cache.masks(causal, length, device, valid))
 
     def _documents(self, content: Tensor, valid: Tensor | None, documents: Tensor | None) -> Tensor:
         """Return the text that each token is of, -1 at padding: (B, L)."""
