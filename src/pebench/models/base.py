@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypedDict, cast
+from typing import Any, ClassVar, Self, TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from torchmetrics import MeanMetric, Metric  # noqa: E402
 from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
+from pebench.encodings.resize import resized_state  # noqa: E402
 from pebench.layers import initialise  # noqa: E402
 from pebench.models.transformer import Transformer  # noqa: E402
 
@@ -132,6 +133,24 @@ class SequenceModule(lightning.LightningModule):
     def test_step(self, batch: Any, batch_idx: int) -> None:
         """Update the test metrics with a batch."""
         self.update(batch, "test")
+
+    def resized(self, **sizes: Any) -> Self:
+        """Return a model of another size with these weights, its tables of positions interpolated.
+
+        The weights are copied; what an encoding has for each position, or offset, is linear between the rows that it
+        has here; see `pebench.encodings.resize.resized_state`.
+
+        Args:
+            sizes: What is to differ, ``image_size`` or ``max_len``.
+
+        Raises:
+            ValueError: Where a parameter has no rule for another size, or the sizes make no model.
+        """
+        other = type(self)(**{**self.hparams, **sizes}).to(self.device)
+        tables = resized_state(self.trunk.encoding, other.trunk.encoding)
+        prefix = "trunk.encoding."
+        other.load_state_dict(self.state_dict() | {prefix + name: values for name, values in tables.items()})
+        return other.train(self.training)
 
     def predict_step(self, batch: Any, batch_idx: int) -> Tensor:
         """Return the logits of a batch as training has it, or of one without labels."""
