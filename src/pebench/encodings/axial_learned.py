@@ -46,7 +46,7 @@ class AxialLearnedEncoding(PositionalEncoding):
     size = "sum(extent) * d_model"
     paper = ("refuses",)
     paper_size = 256  # 8 rows of 32
-    tables = {"tables": "axes"}
+    layouts = (("tables", "axes"),)
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)

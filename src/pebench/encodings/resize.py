@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from pebench.encodings.base import PositionalEncoding, name_of
 
 LAYOUTS = ("cells", "axes", "offsets")
-"""What a module's `tables` may say of a parameter: a row for each cell, for each place on each axis, for each offset."""
+"""What the rows of a parameter may be for: each cell, each place on each axis, or each offset."""
 
 MODES = ("linear", "bilinear", "trilinear")
 
@@ -26,7 +26,7 @@ def resized_state(old: PositionalEncoding, new: PositionalEncoding) -> dict[str,
         new: The same encoding, built for another extent.
 
     Raises:
-        ValueError: Where a parameter depends on the extent in a way that its module does not declare in `tables`.
+        ValueError: Where a parameter depends on the extent in a way that its module does not declare in `layouts`.
 
     Example:
         >>> from pebench.encodings.base import EncodingSpec, build_encoding
@@ -43,7 +43,7 @@ def resized_state(old: PositionalEncoding, new: PositionalEncoding) -> dict[str,
             continue
         path, _, own = name.rpartition(".")
         before, after = owners[path], new.get_submodule(path)
-        layout = getattr(before, "tables", {}).get(own)
+        layout = dict(getattr(before, "layouts", ())).get(own)
         if layout is None:
             raise ValueError(f"encoding {name_of(old)!r} has no rule for another size of its parameter {name}")
         state[name] = _resized(values, layout, _extent(before), _extent(after))
