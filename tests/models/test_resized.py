@@ -45,9 +45,6 @@ def test_there_and_back_is_the_same(name):
     # 4 cells a side become 7, of which every other one is an old cell.
     back = model.resized(image_size=14).resized(image_size=8)
     torch.testing.assert_close(back(images), model(images), atol=1e-5, rtol=1e-4)
-    assert not torch.equal(
-        perturbed(ViT(name, image_size=8, patch_size=2, **SIZES, seed=1)).eval()(images), back(images)
-    )
 
 
 def test_cells_of_a_grid_are_bilinear():

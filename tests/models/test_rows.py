@@ -140,7 +140,8 @@ def test_a_bias_that_layers_share_is_masked_once():
     model, (tokens, valid), seen = language_model("alibi"), padded_left(), []
     with model.trunk.using_kernel(lambda q, mask: seen.append(mask) or "sdpa"):
         model(tokens, valid=valid)
-    assert len(seen) == 2 and seen[0] is seen[1]
+    first, second = seen
+    assert first is second
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -13,8 +13,8 @@ IGNORE = -100
 """Target of a token that is left out of the loss; the default of torch's cross-entropy."""
 
 
-# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again; and
-# for a sequential one, which it does not replace by one that yields single examples where it is to overfit.
+# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again,
+# and for a sequential one, in whose place it would put single examples where it is to overfit.
 class Batches(DistributedSampler[Tensor], SequentialSampler):
     """Indices of one epoch, a batch at a time, to be given to a data set as they are.
 
