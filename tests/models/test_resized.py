@@ -6,9 +6,9 @@ import torch
 from pebench.conformance.bench import perturbed
 from pebench.encodings import EncodingSpec, build_encoding
 from pebench.encodings.registry import encoding_cards, load_encoding
-from pebench.encodings.resize import resized_state
 from pebench.models import LanguageModel, TextClassifier, ViT
 from pebench.models.base import SequenceModule
+from pebench.models.resize import resized_state
 
 SIZES = {"d_model": 32, "num_layers": 2, "num_heads": 4}
 UNRULED = {"deberta"}

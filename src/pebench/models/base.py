@@ -17,8 +17,8 @@ from torchmetrics import MeanMetric, Metric  # noqa: E402
 from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
-from pebench.encodings.resize import resized_state  # noqa: E402
 from pebench.layers import initialise  # noqa: E402
+from pebench.models.resize import resized_state  # noqa: E402
 from pebench.models.transformer import Transformer  # noqa: E402
 
 
@@ -138,7 +138,7 @@ class SequenceModule(lightning.LightningModule):
         """Return a model of another size with these weights, its tables of positions interpolated.
 
         The weights are copied; what an encoding has for each position, or offset, is linear between the rows that it
-        has here; see `pebench.encodings.resize.resized_state`.
+        has here; see `pebench.models.resize.resized_state`.
 
         Args:
             sizes: What is to differ, ``image_size`` or ``max_len``.
