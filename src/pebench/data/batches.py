@@ -71,7 +71,7 @@ class Batches(DistributedSampler[Tensor], SequentialSampler):
         # Rounded up, as the last batch may be short; dealt out in turn, so that processes may differ by one.
         return len(range(rank, -(-self.count // self.batch_size), processes))
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Tensor]:  # type: ignore[override]  # indices of whole batches
         if self.start is None:
             yield from self._batches(self.epoch)
             return

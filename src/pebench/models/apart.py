@@ -18,7 +18,7 @@ class Alike:
     Args:
         tokens: (G, N), numbers of their tokens among all B·L of the batch.
         encoding: The encoding, or its stand-in that checks hooks.
-        state: What the encoding made of their positions.
+        state: The encoding's state at their positions.
     """
 
     tokens: Tensor

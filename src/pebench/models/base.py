@@ -141,7 +141,7 @@ class SequenceModule(lightning.LightningModule):
         has here; see `pebench.models.resize.resized_state`.
 
         Args:
-            sizes: What is to differ, ``image_size`` or ``max_len``.
+            sizes: Arguments that are to differ, ``image_size`` or ``max_len``.
 
         Raises:
             ValueError: Where a parameter has no rule for another size, or the sizes make no model.

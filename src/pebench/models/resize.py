@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from pebench.encodings.base import PositionalEncoding, name_of
 
 LAYOUTS = ("cells", "axes", "offsets")
-"""What the rows of a parameter may be for: each cell, each place on each axis, or each offset."""
+"""Rows that a parameter may have: one for each cell, for each place on each axis, or for each offset."""
 
 MODES = ("linear", "bilinear", "trilinear")
 

@@ -82,12 +82,12 @@ class Block(nn.Module):
 
 
 class Given(NamedTuple):
-    """What blocks are given of a batch besides its content.
+    """A batch without its content, as blocks are given it.
 
     Args:
         encoding: The encoding, or what stands in for it.
-        prepared: What it made of the positions.
-        masks: Of padding and of the future.
+        prepared: Outcome of its `prepare` for the positions.
+        masks: Masks of padding and of the future.
     """
 
     encoding: PositionalEncoding | Checked | Apart
@@ -202,7 +202,7 @@ class Transformer(nn.Module):
         mixed: Tensor = self.norm(x)
         return mixed
 
-    @torch.compiler.disable(recursive=True)
+    @torch.compiler.disable(recursive=True)  # type: ignore[untyped-decorator]
     def _given(
         self, content: Tensor, positions: Tensor | None, valid: Tensor | None, documents: Tensor | None
     ) -> Given:
