@@ -279,3 +279,9 @@ def test_the_guide_names_a_test_for_each_row():
     tests = {name for name, value in globals().items() if name.startswith("test_") and callable(value)}
     assert len(rows) >= 10
     assert set(rows) <= tests
+
+
+@pytest.mark.slow
+def test_the_python_of_the_guide_runs():
+    for snippet in re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        exec(compile(snippet, GUIDE.name, "exec"), {})
