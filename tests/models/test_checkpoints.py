@@ -84,6 +84,22 @@ def test_an_argument_beside_a_checkpoint_comes_before_its_own(cls, tmp_path):
     assert cls.load_from_checkpoint(path, learning_rate=0.25).learning_rate == 0.25
 
 
+def test_an_oblong_image_has_a_grid_of_its_own_shape(tmp_path):
+    model = ViT("learned", image_size=(32, 64), patch_size=8, d_model=16, num_layers=1, num_heads=2)
+    images = torch.randn(2, 3, 32, 64, generator=torch.Generator().manual_seed(0))
+    assert model.trunk.encoding.spec.extent == (4, 8)
+    loaded = ViT.load_from_checkpoint(save(model, tmp_path / "module.ckpt"))
+    assert torch.equal(loaded(images), model(images))
+    with pytest.raises(ValueError, match="knows the integer positions below"):
+        model(images.mT)  # as many patches, but in other places
+
+
+@pytest.mark.parametrize("size", [30, (32, 30), (30, 32)])
+def test_patches_must_tile_both_sides_of_an_image(size):
+    with pytest.raises(ValueError, match="patch_size must be positive and divide the image's side"):
+        ViT("add", image_size=size, patch_size=8)
+
+
 class Larger(ViT):
     """A user's module, with an argument of its own."""
 

@@ -163,13 +163,19 @@ def test_a_record_names_the_kernel_that_its_encoding_took(
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*not a leaf Tensor.*")  # torch._dynamo looks, and suppresses it otherwise
 def test_a_compiled_run_learns_the_same_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = []
+    compiled, usual = [], Transformer.compile
     monkeypatch.setattr(  # without a C++ compiler
-        Transformer, "compile", lambda trunk: (compiled.append(trunk), nn.Module.compile(trunk, backend="eager"))
+        Transformer, "compile", lambda trunk: (compiled.append(trunk), usual(trunk, backend="eager"))
     )
     ours, plain = (train(smoke("lm-grammar", "rope", compile=value), options(tmp_path)) for value in (True, False))
     assert (ours.environment["compiled"], plain.environment["compiled"], len(compiled)) == (True, False, 1)
     assert ours.metrics == pytest.approx(plain.metrics, rel=1e-5)
+
+
+def test_a_record_says_that_nothing_was_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transformer, "compile", lambda trunk: setattr(trunk, "_compiled", trunk._mix))
+    record = train(smoke("lm-grammar", "rope", compile=True), options(tmp_path))
+    assert record.environment["compiled"] is False
 
 
 @pytest.mark.parametrize("task", EMBEDDED)

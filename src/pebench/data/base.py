@@ -183,6 +183,7 @@ class TensorDataModule(lightning.LightningDataModule):
         """Return shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
         batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
+        batches.still = self.trainer is not None and self.trainer.overfit_batches > 0
         return loader(data, batches, self.goes_to_gpu)
 
     def val_dataloader(self) -> DataLoader[Any]:
@@ -192,6 +193,10 @@ class TensorDataModule(lightning.LightningDataModule):
     def test_dataloader(self) -> DataLoader[Any]:
         """Return every test example once."""
         return self._evaluation("test")
+
+    def predict_dataloader(self) -> DataLoader[Any]:
+        """Return every test example once, in the order of the data, so that predictions are too."""
+        return self._all_of(self.split("test")[0])
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
         """Yield the test split at other sizes, each with a label such as ``2x``, and controls, labelled by a word.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, DistributedSampler
+from torch.utils.data import Dataset, DistributedSampler, SequentialSampler
 
 from pebench.seeding import stream
 
@@ -13,8 +13,9 @@ IGNORE = -100
 """Target of a token that is left out of the loss; the default of torch's cross-entropy."""
 
 
-# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again.
-class Batches(DistributedSampler[Tensor]):
+# It inherits so that a Trainer takes it for a distributed sampler, and does not wrap it in one that deals out again,
+# and for a sequential one, in whose place it would put single examples where it is to overfit.
+class Batches(DistributedSampler[Tensor], SequentialSampler):
     """Indices of one epoch, a batch at a time, to be given to a data set as they are.
 
     With a seed, an epoch's order is a function of seed and epoch alone. With lengths, a batch holds
@@ -28,9 +29,13 @@ class Batches(DistributedSampler[Tensor]):
         start: For training without end: the batch to begin with, counted over all epochs. ``None``: one epoch.
         share: Index of this process and number of processes: each gets its part of every shuffled batch, or of
             the batches in order.
+
+    Attributes:
+        still: Keep to the batches of the first epoch, in every epoch, as a Trainer that overfits them needs.
     """
 
     POOL = 64
+    still = False
 
     def __init__(
         self,
@@ -50,7 +55,8 @@ class Batches(DistributedSampler[Tensor]):
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch that the next iteration yields; Lightning calls this."""
-        self.epoch = epoch
+        if not self.still:
+            self.epoch = epoch
 
     def __len__(self) -> int:
         if self.start is not None:
@@ -65,7 +71,7 @@ class Batches(DistributedSampler[Tensor]):
         # Rounded up, as the last batch may be short; dealt out in turn, so that processes may differ by one.
         return len(range(rank, -(-self.count // self.batch_size), processes))
 
-    def __iter__(self) -> Iterator[Tensor]:
+    def __iter__(self) -> Iterator[Tensor]:  # type: ignore[override]  # indices of whole batches
         if self.start is None:
             yield from self._batches(self.epoch)
             return

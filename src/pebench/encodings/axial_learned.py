@@ -46,6 +46,7 @@ class AxialLearnedEncoding(PositionalEncoding):
     size = "sum(extent) * d_model"
     paper = ("refuses",)
     paper_size = 256  # 8 rows of 32
+    layouts = (("tables", "axes"),)
 
     def __init__(self, spec: EncodingSpec, *, ratio: float = 1.0) -> None:
         super().__init__(spec)

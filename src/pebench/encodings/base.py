@@ -77,6 +77,8 @@ class PositionalEncoding(nn.Module):
         paper: Properties that its paper gives it, read there and not in the code, so that a declaration and code that
             are wrong together are noticed: names of the true ones of the attributes above, ``refuses`` or ``clamps``,
             and ``text`` or ``images`` where it serves these alone. Not inherited.
+        layouts: Names of parameters with one row for each position or offset, each with what its rows are for, one of
+            `pebench.models.resize.LAYOUTS`: they are interpolated where a model is made for another size.
         paper_size: Number of parameters by the paper, worked out by hand for a causal text model of D = 32, H = 4,
             two layers and eight positions (a grid of 3x5 where it serves images alone). Not inherited.
     """
@@ -99,6 +101,7 @@ class PositionalEncoding(nn.Module):
     mark: ClassVar[int | None] = None
     paper: ClassVar[tuple[str, ...] | None] = None
     paper_size: ClassVar[int | None] = None
+    layouts: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__()

@@ -58,6 +58,7 @@ class LearnedEncoding(PositionalEncoding):
     size = "max_len * d_model"
     paper = ("refuses",)
     paper_size = 256  # 8 rows of 32
+    layouts = (("table", "cells"),)
 
     def __init__(
         self,

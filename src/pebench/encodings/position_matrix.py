@@ -44,6 +44,7 @@ class PositionMatrixEncoding(PositionalEncoding):
     size = "2 * 4 * max_len * d_model"
     paper = ("refuses",)
     paper_size = 2048  # 8 positions x two factors of 4 x 32
+    layouts = (("left", "cells"), ("right", "cells"))
 
     def __init__(self, spec: EncodingSpec, *, rank: int = 4, ratio: float = 1.0) -> None:
         super().__init__(spec)

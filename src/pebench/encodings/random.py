@@ -43,6 +43,7 @@ class RandomEncoding(PositionalEncoding):
     table: Tensor
     paper = ("refuses",)
     paper_size = 0
+    layouts = (("table", "cells"),)
 
     def __init__(self, spec: EncodingSpec, *, table_seed: int = 0, ratio: float = 1.0) -> None:
         super().__init__(spec)

@@ -51,6 +51,7 @@ class SwinBiasEncoding(PositionalEncoding):
     size = "num_layers * num_heads * prod(2 * n - 1 for n in extent)"
     paper = ("relative", "refuses")
     paper_size = 120  # 2 layers x 15 offsets x 4 heads
+    layouts = (("table", "offsets"),)
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

@@ -32,6 +32,8 @@ class Table(nn.Module):
         ValueError: For an unknown kind, a base that is not positive, or options that the kind does not have.
     """
 
+    layouts = (("rows", "cells"),)
+
     def __init__(  # noqa: PLR0913 - the options of encodings
         self,
         kind: str,

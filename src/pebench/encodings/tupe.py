@@ -56,6 +56,7 @@ class TupeEncoding(PositionalEncoding):
     size = "max_len * d_model + 2 * d_model * d_model"
     paper = ("refuses",)
     paper_size = 2304  # 8 vectors of 32, and two matrices of 32 x 32
+    layouts = (("table", "cells"),)
 
     def __init__(self, spec: EncodingSpec) -> None:
         super().__init__(spec)

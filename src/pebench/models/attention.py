@@ -80,12 +80,25 @@ class Masks:
         length: Number of tokens L.
         device: Device of the masks.
         valid: (B, L), False at padding; None where there is none.
+        documents: (B, L), the text that each token of a row is of, in place of `valid`: tokens see their own text
+            alone, and padding is a text of its own.
     """
 
-    def __init__(self, causal: bool, length: int, device: torch.device, valid: Tensor | None) -> None:
+    def __init__(
+        self,
+        causal: bool,
+        length: int,
+        device: torch.device,
+        valid: Tensor | None,
+        documents: Tensor | None = None,
+    ) -> None:
         self.causal, self.length, self.device = causal, length, device
         self.padding: Tensor | None = None
-        if valid is not None:
+        if documents is not None:
+            # Padding sees padding: no row of logits is empty, even where HIDDEN is infinite, as in float16.
+            others = documents[:, None, :, None] != documents[:, None, None, :]  # (B, 1, L, L)
+            self.padding = torch.zeros(others.shape, device=device, dtype=torch.float32).masked_fill(others, HIDDEN)
+        elif valid is not None:
             padding = torch.zeros(valid.shape, device=device, dtype=torch.float32).masked_fill(~valid, HIDDEN)
             self.padding = padding[:, None, None, :]  # (B, L) to (B, 1, 1, L), the keys' axis
         self._future: Tensor | None = None

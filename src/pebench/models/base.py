@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, TypedDict, cast
+from typing import Any, ClassVar, Self, TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
 from pebench.layers import initialise  # noqa: E402
+from pebench.models.resize import resized_state  # noqa: E402
 from pebench.models.transformer import Transformer  # noqa: E402
 
 
@@ -60,6 +61,9 @@ class SequenceModule(lightning.LightningModule):
         UserError: For an unknown name of an encoding.
         ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
+
+    inputs: ClassVar[int] = 1
+    """Tensors with which a batch begins that `forward` is given to predict; others, such as labels, may follow."""
 
     def __init__(  # noqa: PLR0913 - every setting of a model, by its name
         self,
@@ -129,6 +133,30 @@ class SequenceModule(lightning.LightningModule):
     def test_step(self, batch: Any, batch_idx: int) -> None:
         """Update the test metrics with a batch."""
         self.update(batch, "test")
+
+    def resized(self, **sizes: Any) -> Self:
+        """Return a model of another size with these weights, its tables of positions interpolated.
+
+        The weights are copied; what an encoding has for each position, or offset, is linear between the rows that it
+        has here; see `pebench.models.resize.resized_state`.
+
+        Args:
+            sizes: Arguments that are to differ, ``image_size`` or ``max_len``.
+
+        Raises:
+            ValueError: Where a parameter has no rule for another size, or the sizes make no model.
+        """
+        other = type(self)(**{**self.hparams, **sizes}).to(self.device)
+        tables = resized_state(self.trunk.encoding, other.trunk.encoding)
+        prefix = "trunk.encoding."
+        other.load_state_dict(self.state_dict() | {prefix + name: values for name, values in tables.items()})
+        return other.train(self.training)
+
+    def predict_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """Return the logits of a batch as training has it, or of one without labels."""
+        tensors = (batch,) if isinstance(batch, Tensor) else batch
+        logits: Tensor = self(*tensors[: self.inputs])
+        return logits
 
     def on_validation_start(self) -> None:
         """Make the metrics 32-bit: Lightning makes them 16-bit with the model, where sums have three digits."""

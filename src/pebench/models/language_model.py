@@ -17,7 +17,8 @@ from pebench.models.base import SequenceModule, TrunkOptions
 class LanguageModel(SequenceModule):
     """Causal language model, with an output layer of its own or one that is the token table.
 
-    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is predicted.
+    A batch is a pair: tokens (B, L) and the tokens that follow them (B, L), -100 where none is predicted. A third
+    tensor (B, L) may say which text of its row each token is of, negative at padding; see `forward`.
 
     Tied, the logits are ``norm(h)[..., :content_width] @ table.T``, with the table as it is stored: no weights besides
     and no bias. Where an encoding gives content fewer channels than the model has, as concatenation does, the output
@@ -71,24 +72,46 @@ class LanguageModel(SequenceModule):
         if tied:
             nn.init.constant_(self.trunk.norm.weight, self.input.pace / self.trunk.encoding.content_width)
 
-    def forward(self, tokens: Tensor, positions: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        positions: Tensor | None = None,
+        valid: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Tensor:
         """Return the logits (B, L, vocab_size) of each next token.
+
+        With `valid`, `documents` or positions of three dimensions every text is treated as if it were alone in its
+        row: its tokens see no others, and its positions are 0, 1, 2, ... where none are given. Padding has logits that
+        mean nothing, and may stand anywhere.
 
         Args:
             tokens: (B, L).
-            positions: (L, 1); by default 0, 1, 2, ...
+            positions: (L, 1), or (B, L, 1) with each row's own; by default 0, 1, 2, ...
+            valid: (B, L), False or 0 at padding.
+            documents: (B, L) integers, the text that each token of a row is of, negative at padding.
         """
-        x = self.trunk(self.input(tokens), positions)
+        if valid is not None:
+            valid = valid.bool()
+            # Other than in the trunk, whose padding is behind a text: positions begin with the text.
+            documents = torch.zeros_like(tokens) if documents is None else documents
+        x = self.trunk(self.input(tokens), positions, valid, documents)
         logits: Tensor = tied_logits(x, self.input.table) if self.head is None else self.head(x)
         return logits
 
-    def loss(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Return the cross-entropy in nats per token."""
-        tokens, targets = batch
-        logits = self(tokens).float().flatten(0, 1)  # (B, L, vocab_size) to (B·L, vocab_size)
-        return F.cross_entropy(logits, targets.flatten())  # (B, L) to (B·L,)
+        tokens, targets, *documents = batch
+        logits = self(tokens, documents=documents[0] if documents else None).float()
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())  # (B·L, vocab_size), (B·L,)
 
-    def update(self, batch: tuple[Tensor, Tensor], stage: str) -> None:
+    def predict_step(self, batch: Tensor | tuple[Tensor, ...], batch_idx: int) -> Tensor:
+        """Return the logits of a batch as training has it, or of tokens alone."""
+        tokens, *rest = (batch,) if isinstance(batch, Tensor) else batch
+        logits: Tensor = self(tokens, documents=rest[1] if len(rest) > 1 else None)
+        return logits
+
+    def update(self, batch: tuple[Tensor, ...], stage: str) -> None:
         """Update the loss over tokens and, where their bytes are known, over bytes."""
         targets = batch[1]
         counted = targets >= 0

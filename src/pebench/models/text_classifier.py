@@ -35,6 +35,8 @@ class TextClassifier(Classifier):
         ValueError: If the sizes make no model, the encoding cannot serve it, or there are segments and no separator.
     """
 
+    inputs = 2
+
     def __init__(
         self,
         encoding: EncodingLike = "add",
@@ -66,7 +68,7 @@ class TextClassifier(Classifier):
         Args:
             tokens: (B, L).
             lengths: (B,), tokens that are not padding.
-            positions: (L, 1); by default 0, 1, 2, ...
+            positions: (L, 1), or (B, L, 1) with each text's own; by default 0, 1, 2, ...
         """
         valid = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]  # (B, L)
         logits: Tensor = self.head(masked_mean(self.trunk(self.input(tokens), positions, valid), valid))

@@ -1,8 +1,9 @@
 """The trunk that every task shares: a pre-norm transformer that calls an encoding's hooks."""
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
 from pebench.layers import Linear
+from pebench.models.apart import Apart
 from pebench.models.attention import KernelChoice, Masks, attend, fastest_kernel
 from pebench.models.cache import ForwardCache
 
@@ -37,7 +39,7 @@ class SelfAttention(nn.Module):
         self.out = Linear(d_model, d_model, gain)
         self.choose_kernel = fastest_kernel
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix the tokens: (B, L, D) to the same shape."""
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, L, 3D) to (B, L, 3, H, K)
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)  # (3, B, H, L, K) to three of (B, H, L, K)
@@ -73,10 +75,24 @@ class Block(nn.Module):
         self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked, state: Any, masks: Masks) -> Tensor:
+    def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix tokens, then channels: (B, L, D) to the same shape."""
         x = x + self.dropout(self.attention(self.attention_norm(x), encoding, state, masks))
         return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+
+
+class Given(NamedTuple):
+    """A batch without its content, as blocks are given it.
+
+    Args:
+        encoding: The encoding, or what stands in for it.
+        prepared: Outcome of its `prepare` for the positions.
+        masks: Masks of padding and of the future.
+    """
+
+    encoding: PositionalEncoding | Checked | Apart
+    prepared: Any
+    masks: Masks
 
 
 class Transformer(nn.Module):
@@ -88,8 +104,15 @@ class Transformer(nn.Module):
         dropout: Probability of dropping a channel.
 
     Shape:
-        content (B, L, encoding.content_width), positions (L, P), valid (B, L) to (B, L, D).
+        content (B, L, encoding.content_width), positions (L, P) or (B, L, P), valid (B, L), documents (B, L) to
+        (B, L, D).
+
+    Attributes:
+        uncompiled: Passes that ran without a graph since `compile`.
     """
+
+    _compiled: Callable[..., Tensor] | None = None
+    uncompiled = 0
 
     def __init__(self, encoding: PositionalEncoding, d_ff: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -104,42 +127,126 @@ class Transformer(nn.Module):
         self.norm = nn.LayerNorm(self.d_model)
         self.cache = ForwardCache(spec.max_len)
 
-    def forward(self, content: Tensor, positions: Tensor | None = None, valid: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        content: Tensor,
+        positions: Tensor | None = None,
+        valid: Tensor | None = None,
+        documents: Tensor | None = None,
+    ) -> Tensor:
         """Mix the tokens.
 
         Args:
             content: (B, L, encoding.content_width), of root mean square 1 at initialisation.
             positions: (L, P); by default 0, 1, 2, ... for text and the trained grid in row-major order for
-                patches. Tables are kept while the same tensor is passed and nobody writes in it.
+                patches. Tables are kept while the same tensor is passed and nobody writes in it. Or (B, L, P), each
+                row's own, which are prepared anew in every pass.
             valid: (B, L), False at padding; None where there is none.
+            documents: (B, L) integers, the text that each token of a row is of, negative at padding: every text is
+                treated as if it were alone, with its own positions 0, 1, 2, ... by default.
+
+        Raises:
+            ValueError: For another shape of positions, or if every token is padding.
         """
-        length = content.shape[1]
         try:
-            output = self._pass(content, positions, valid)
+            given = self._given(content, positions, valid, documents)
+            if self._compiled is not None and not isinstance(given.encoding, Apart):
+                output: Tensor = self._compiled(content, given.prepared, valid)
+            else:
+                output = self._mix(content, given.prepared, valid, given.encoding, given.masks)
         finally:  # a pass that a hook or the memory breaks off leaves nothing either
-            self.cache.end_pass(length)
-        self.cache.checked_lengths.add(length)  # only now: a pass that was broken off is checked again
+            self.cache.end_pass(content.shape[1])
+        # Only now: a pass that a hook broke off is checked again.
+        lengths = given.encoding.lengths if isinstance(given.encoding, Apart) else {content.shape[1]}
+        self.cache.checked_lengths |= lengths
+        if torch.compiler.is_exporting():
+            self.cache = copy.copy(self.cache)  # an empty one: what a trace leaves has no numbers
         return output
 
-    def _pass(self, content: Tensor, positions: Tensor | None, valid: Tensor | None) -> Tensor:
-        """Mix the tokens, and leave in the cache what was made on the way."""
-        length, device = content.shape[1], content.device
-        positions = self._default_positions(length, device) if positions is None else positions
-        self._check_positions(positions, length)
-        encoding = self._checked_encoding(length)
-        # Where `place` draws new positions it returns another tensor, and they are prepared anew.
-        with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
-            prepared = self.cache.prepared(self.encoding, encoding.place(positions))
-        # Outside of no_grad: here an encoding's weights come in.
-        state = encoding(prepared)
-        masks = self.cache.masks(self.encoding.spec.causal, length, device, valid)
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile what follows the preparation of positions, once for all lengths.
 
+        Positions are prepared once for many passes, by code that looks at their numbers, and so outside of the graph.
+        All of the rest is one graph, whose sizes are symbols; a hook that cannot be traced is an error, and so is a
+        model that would need more graphs than PyTorch's limit: neither runs uncompiled in silence. Only batches of
+        texts with positions of their own are mixed without it, and counted in `uncompiled`.
+
+        Args:
+            args: Of ``torch.compile``.
+            options: Of ``torch.compile``, by default ``fullgraph=True, dynamic=True``.
+        """
+        self._compiled = torch.compile(self._mix, *args, **({"fullgraph": True, "dynamic": True} | options))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copy and pickle without compiled code, as every module of PyTorch."""
+        return {**super().__getstate__(), "_compiled": None, "uncompiled": 0}
+
+    def _mix(
+        self,
+        content: Tensor,
+        prepared: Any,
+        valid: Tensor | None,
+        encoding: PositionalEncoding | Checked | Apart | None = None,
+        masks: Masks | None = None,
+    ) -> Tensor:
+        """Mix the tokens, given what the encoding prepared of their positions."""
+        if not torch.compiler.is_compiling() and self._compiled is not None:
+            self.uncompiled += 1
+        encoding = encoding or self.encoding
+        # In a graph masks are of the pass: one that was kept would be another input, and another graph.
+        masks = masks or Masks(self.encoding.spec.causal, content.shape[1], content.device, valid)
+        # With gradients: here an encoding's weights come in.
+        state = encoding(prepared)
         x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
             x = encoding.residual(x, valid, state, layer)
             x = block(x, encoding, state, masks)
-        output: Tensor = self.norm(x)
-        return output
+        mixed: Tensor = self.norm(x)
+        return mixed
+
+    @torch.compiler.disable(recursive=True)  # type: ignore[untyped-decorator]
+    def _given(
+        self, content: Tensor, positions: Tensor | None, valid: Tensor | None, documents: Tensor | None
+    ) -> Given:
+        """Return the encoding for a batch, what it prepared, and the masks.
+
+        Raises:
+            RuntimeError: In an export, where the model has not been called with tokens of this length before.
+        """
+        length, device, causal = content.shape[1], content.device, self.encoding.spec.causal
+        rows = positions is not None and positions.ndim == 3
+        if documents is not None or rows:
+            documents = self._documents(content, valid, documents)
+            if positions is not None:
+                self._check_positions(positions, content.shape[:2] if rows else (length,))
+            elif self.encoding.spec.num_axes > 1:
+                positions = self._default_positions(length, device)  # what is left of a grid keeps its cells
+            apart = Apart(self._checked_encoding, documents, positions)
+            return Given(apart, None, Masks(causal, length, device, None, documents))
+        if torch.compiler.is_exporting() and length not in self.cache.checked_lengths:
+            raise RuntimeError(
+                f"call the model with an example of {length} tokens before torch.export: "
+                "what its encoding prepares of positions is taken from there"
+            )
+        positions = self._default_positions(length, device) if positions is None else positions
+        self._check_positions(positions, (length,))
+        encoding = self._checked_encoding(length)
+        # Where `place` draws new positions it returns another tensor, and they are prepared anew.
+        with torch.inference_mode(False), torch.no_grad():  # what is kept must serve training too
+            prepared = self.cache.prepared(self.encoding, encoding.place(positions))
+        return Given(encoding, prepared, self.cache.masks(causal, length, device, valid))
+
+    def _documents(self, content: Tensor, valid: Tensor | None, documents: Tensor | None) -> Tensor:
+        """Return the text that each token is of, -1 at padding: (B, L)."""
+        whole = torch.zeros(content.shape[:2], dtype=torch.long, device=content.device)
+        documents = whole if documents is None else documents
+        if documents.shape != whole.shape or documents.is_floating_point():
+            raise ValueError(
+                f"expected documents of shape {tuple(whole.shape)} (rows, tokens) and integers, "
+                f"got {tuple(documents.shape)} and {documents.dtype}"
+            )
+        documents = documents.clamp(min=-1)  # padding is one text, whatever it is called
+        return documents if valid is None else documents.masked_fill(~valid, -1)
 
     def _default_positions(self, length: int, device: torch.device) -> Tensor:
         spec = self.encoding.spec
@@ -150,10 +257,11 @@ class Transformer(nn.Module):
             raise ValueError(f"expected {len(positions)} tokens for the grid {extent}, got {length}")
         return positions
 
-    def _check_positions(self, positions: Tensor, length: int) -> None:
-        expected = (length, self.encoding.spec.num_axes)
+    def _check_positions(self, positions: Tensor, sizes: tuple[int, ...]) -> None:
+        expected = (*sizes, self.encoding.spec.num_axes)
         if positions.shape != expected:
-            raise ValueError(f"expected positions of shape {expected} (tokens, axes), got {tuple(positions.shape)}")
+            axes = "(rows, tokens, axes)" if len(expected) == 3 else "(tokens, axes)"
+            raise ValueError(f"expected positions of shape {expected} {axes}, got {tuple(positions.shape)}")
 
     def _checked_encoding(self, length: int) -> PositionalEncoding | Checked:
         """Return the encoding; at the first pass with each length one that is checked, for later passes to be fast."""

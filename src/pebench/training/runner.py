@@ -262,7 +262,8 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     bias = torch.empty(0, dtype=torch.float32, requires_grad=True) if attempt.probe.learned_bias else None
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
     kernel = fastest_kernel(queries, bias)
-    described = environment.describe(attempt.stopwatch.devices, config.train.precision, config.train.compile, kernel)
+    compiled = config.train.compile and not attempt.module.trunk.uncompiled  # what ran, not what was asked for
+    described = environment.describe(attempt.stopwatch.devices, config.train.precision, compiled, kernel)
     return {**described, "devices": attempt.trainer.world_size, **attempt.plugins}
 
 

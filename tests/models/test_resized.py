@@ -1,0 +1,68 @@
+"""Models of another size with the same weights: tables of positions and of biases are interpolated."""
+
+import pytest
+import torch
+
+from pebench.conformance.bench import perturbed
+from pebench.encodings import EncodingSpec, build_encoding
+from pebench.encodings.registry import encoding_cards, load_encoding
+from pebench.models import LanguageModel, TextClassifier, ViT
+from pebench.models.base import SequenceModule
+from pebench.models.resize import resized_state
+
+SIZES = {"d_model": 32, "num_layers": 2, "num_heads": 4}
+UNRULED = {"deberta"}
+"""Encodings whose parameters depend on the extent in another way."""
+
+
+def model_of(name: str) -> tuple[SequenceModule, dict[str, object], torch.Tensor]:
+    if 2 in load_encoding(name).axes:
+        model: SequenceModule = ViT(name, image_size=8, patch_size=2, **SIZES)
+        return perturbed(model).eval(), {"image_size": (8, 16)}, torch.zeros(1, 3, 8, 16)
+    return (
+        perturbed(LanguageModel(name, vocab_size=11, max_len=8, **SIZES)).eval(),
+        {"max_len": 16},
+        torch.zeros(1, 16, dtype=torch.long),
+    )
+
+
+@pytest.mark.parametrize("name", encoding_cards())
+def test_every_encoding_gives_a_model_of_another_size_or_is_refused_by_name(name):
+    model, sizes, example = model_of(name)
+    if name in UNRULED:
+        with pytest.raises(ValueError, match=f"encoding '{name}' has no rule for another size of its parameter"):
+            model.resized(**sizes)
+        return
+    large = model.resized(**sizes)
+    assert large(example).isfinite().all()
+    assert torch.equal(large.head.weight, model.head.weight)
+
+
+@pytest.mark.parametrize("name", ["learned", "axial-learned", "position-matrix", "swin-bias", "concat(table=learned)"])
+def test_there_and_back_is_the_same(name):
+    model = perturbed(ViT(name, image_size=8, patch_size=2, **SIZES)).eval()
+    images = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    # 4 cells a side become 7, of which every other one is an old cell.
+    back = model.resized(image_size=14).resized(image_size=8)
+    torch.testing.assert_close(back(images), model(images), atol=1e-5, rtol=1e-4)
+
+
+def test_cells_of_a_grid_are_bilinear():
+    small, large = (build_encoding("learned", EncodingSpec(8, 2, 1, extent, False)) for extent in ((2, 2), (3, 2)))
+    rows = resized_state(small, large)["table"]
+    assert torch.equal(rows[[0, 1, 4, 5]], small.table.data)
+    torch.testing.assert_close(rows[2:4], (small.table.data[:2] + small.table.data[2:]) / 2)
+
+
+def test_a_bias_keeps_its_value_at_offset_zero_and_at_the_farthest():
+    small, large = (build_encoding("swin-bias", EncodingSpec(8, 2, 1, (n,), False)) for n in (3, 5))
+    before, after = small.table.data, resized_state(small, large)["table"]
+    assert torch.equal(after[:, [0, 4, 8]], before[:, [0, 2, 4]])
+    torch.testing.assert_close(after[:, 1], (before[:, 0] + before[:, 1]) / 2)
+
+
+def test_a_model_of_another_length_keeps_its_other_settings():
+    model = TextClassifier("learned", vocab_size=11, max_len=8, num_classes=3, **SIZES, learning_rate=0.5)
+    longer = model.resized(max_len=15)
+    assert (longer.learning_rate, longer.hparams["max_len"], longer.trunk.encoding.spec.extent) == (0.5, 15, (15,))
+    assert torch.equal(longer.trunk.encoding.table[::2], model.trunk.encoding.table)
