@@ -56,7 +56,7 @@ def read_cases(path: Path) -> dict[str, list[Case]]:
 
 
 def case_name(test: str) -> str:
-    """Return the name by which JUnit files have a test: ``tests.engine.test_executors.test_it`` of ``file::test_it``."""
+    """Return the name by which JUnit files have a test: ``tests.engine.test_it.test_so`` of ``file::test_so``."""
     return "tests." + test.replace(".py", "").replace("/", ".").replace("::", ".")
 
 
