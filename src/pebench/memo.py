@@ -1,4 +1,4 @@
-"""What was made of a tensor, kept while that tensor stays what it was."""
+"""A memo of the last tensor: keeps the result of a computation while its input stays the same."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
