@@ -84,5 +84,5 @@ def _checksum(weights: Mapping[str, torch.Tensor], about: Mapping[str, str]) -> 
     found = hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode())
     for name, value in sorted(weights.items()):
         found.update(f"{name} {value.dtype} {[*value.shape]}".encode())
-        found.update(value.reshape(-1).view(torch.uint8).numpy())
+        found.update(value.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
