@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs site throughput report engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs site throughput report reliability engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
@@ -64,6 +64,9 @@ site:  ## Build the site into site/, to be opened from there: its pages need no 
 
 throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
 	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/studies/throughput.md
+
+reliability:  ## Inject every failure that is to be survived, an hour on two cores, and write results/reliability.md
+	python -m benchmarks.studies.reliability --output results/reliability.md
 
 report:  ## Measure reports of very many runs
 	python benchmarks/studies/report.py --output results/studies/report.md

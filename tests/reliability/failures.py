@@ -27,6 +27,12 @@ EXECUTORS = "engine/test_executors.py::"
 RESUME = "training/test_resume.py::"
 LEASES = "runs/test_leases.py::"
 RECORDS = "runs/test_records.py::"
+DAMAGE = "runs/test_damage.py::"
+DATA = "data/test_damage.py::"
+DISK = "engine/test_full_disk.py::"
+GUESTS = "engine/test_guests.py::"
+END = "training/test_end_of_run.py::"
+ODD = "data/test_odd_data.py::"
 
 FAILURES = {
     "F1": Failure(
@@ -85,12 +91,21 @@ FAILURES = {
             "training/test_optimisation.py::test_a_huge_loss_has_a_perplexity_that_json_can_hold",
         ),
     ),
-    "F8": Failure("memory runs out", "a record says so; the others go on", (f"{EXECUTORS}test_a_failure_has_a_kind",)),
+    "F8": Failure(
+        "memory runs out, or would",
+        "a record says so and the others go on; a model that no memory holds is refused",
+        (f"{EXECUTORS}test_a_failure_has_a_kind", "engine/test_checks.py::test_a_dry_run_refuses_what_a_run_refuses"),
+    ),
     "F9": Failure(
         "a full disk, in bytes or in files",
         "what is written stays whole; a message names the folder",
         (
             f"{EXECUTORS}test_a_disk_that_is_full_ends_no_other_run",
+            f"{DISK}test_a_command_names_the_run_that_has_no_room",
+            f"{DISK}test_a_plan_that_has_no_room_is_told_before_anything_runs",
+            f"{DISK}test_a_log_that_has_no_room_is_done_without",
+            f"{DISK}test_an_error_of_writing_names_the_file_and_leaves_no_half",
+            f"{DATA}test_a_cache_that_cannot_be_written_is_named",
             f"{RESUME}test_a_checkpoint_that_cannot_be_written_leaves_the_one_before",
             f"{RECORDS}test_a_write_that_fails_leaves_nothing",
             f"{RECORDS}test_a_write_that_fails_keeps_the_record_before_it",
@@ -104,6 +119,24 @@ FAILURES = {
             f"{RECORDS}test_a_damaged_record_counts_as_absent",
             f"{RECORDS}test_a_damaged_file_is_named",
             "runs/test_plan.py::test_a_damaged_plan_is_ignored",
+            f"{DAMAGE}test_a_flipped_bit_is_never_another_record",
+            f"{DAMAGE}test_what_is_wrong_with_a_record_is_said",
+            f"{DAMAGE}test_a_record_of_another_run_is_not_taken_for_this_one",
+            f"{DAMAGE}test_a_record_changed_by_hand_is_refused_and_one_changed_in_python_is_not",
+            f"{DAMAGE}test_a_field_of_another_kind_is_refused_or_does_no_harm",
+            f"{DAMAGE}test_a_damaged_plan_and_one_that_leads_elsewhere_are_ignored",
+            "training/test_weights.py::test_a_flipped_bit_in_kept_weights_is_noticed",
+        ),
+    ),
+    "F12": Failure(
+        "names that lead elsewhere, or that a page, a table or a terminal would take for commands",
+        "nothing is written outside of the folder; pages show text",
+        (
+            f"{DAMAGE}test_names_of_records_lead_nowhere",
+            f"{DAMAGE}test_markdown_shows_options_and_reasons_as_they_are",
+            f"{DAMAGE}test_a_cell_of_csv_that_begins_like_a_formula_is_text_and_numbers_stay_numbers",
+            f"{DAMAGE}test_a_text_for_others_has_no_places",
+            f"{DATA}test_folders_may_have_any_name",
         ),
     ),
     "F13": Failure(
@@ -127,12 +160,19 @@ FAILURES = {
     "F16": Failure(
         "a run that hangs, or leaves children and threads behind",
         "it is ended at its time limit, with all that it started",
-        (f"{EXECUTORS}test_a_run_beyond_its_time_limit_is_ended",),
+        (
+            f"{EXECUTORS}test_a_run_beyond_its_time_limit_is_ended",
+            f"{GUESTS}test_a_guest_that_leaves_or_ends_processes_stops_no_other_run",
+            f"{GUESTS}test_a_program_ends_though_a_thread_and_a_process_are_left",
+        ),
     ),
     "F17": Failure(
         "a run that ends its process",
         "it counts as failed; the others go on",
-        (f"{EXECUTORS}test_an_exit_in_the_middle_is_a_failure",),
+        (
+            f"{EXECUTORS}test_an_exit_in_the_middle_is_a_failure",
+            f"{GUESTS}test_a_guest_that_ends_its_process_leaves_a_failure",
+        ),
     ),
     "F18": Failure(
         "no network, one that hangs, one that is forbidden",
@@ -142,6 +182,19 @@ FAILURES = {
             "data/test_sources.py::test_without_network_both_ways_out_are_named",
             "data/test_sources.py::test_a_forbidden_network_is_not_asked",
             "data/test_sources.py::test_a_network_that_hangs_is_given_up_in_time",
+        ),
+    ),
+    "F19": Failure(
+        "one bit of data is flipped: prepared, local, downloaded",
+        "it is noticed before training; what was prepared is prepared anew, what was given is refused by name",
+        (
+            f"{DATA}test_a_flipped_bit_of_prepared_tensors_is_noticed_wherever_it_is",
+            f"{DATA}test_damaged_tensors_are_named_and_prepared_anew",
+            f"{DATA}test_tensors_in_the_place_of_others_are_not_taken_for_them",
+            f"{DATA}test_a_copy_that_is_not_what_was_published_is_refused_by_name",
+            f"{DATA}test_a_flipped_bit_in_a_local_text_is_noticed",
+            f"{DATA}test_a_damaged_file_of_images_is_named",
+            f"{DATA}test_a_flipped_byte_of_a_table_is_noticed",
         ),
     ),
     "F20": Failure(
@@ -168,6 +221,11 @@ FAILURES = {
             "engine/cluster/test_slurm.py::test_a_job_that_must_end_saves_its_run_which_then_goes_on",
         ),
     ),
+    "F23": Failure(
+        "two runs at a time on two cores",
+        "the same metrics as one after the other; the gain is measured in studies/engine.md",
+        (f"{EXECUTORS}test_every_executor_leaves_the_same_records",),
+    ),
     "F25": Failure(
         "TensorBoard's folder after an interruption",
         "no point twice, one row of hyperparameters",
@@ -180,5 +238,55 @@ FAILURES = {
         "a file system that cannot link, or whose writes fail",
         "no run is lost",
         (f"{LEASES}test_a_file_system_without_links_will_do", f"{RECORDS}test_a_write_that_fails_leaves_nothing"),
+    ),
+    "guests": Failure(
+        "a plug-in changes torch's settings, functions and hooks",
+        "all is put back before another run, which is the same, bit for bit",
+        (
+            f"{GUESTS}test_the_run_after_a_guests_is_the_same_in_the_same_process",
+            f"{GUESTS}test_building_the_encodings_of_others_leaves_this_process_as_it_was",
+            f"{GUESTS}test_what_is_changed_is_put_back_and_named",
+        ),
+    ),
+    "the end of a run": Failure(
+        "a run is cut off at its end; what is measured then is measured on other weights, splits or precisions",
+        "the record is on disk before anything goes, complete, of the chosen weights",
+        (
+            f"{END}test_the_record_is_on_disk_before_anything_goes",
+            f"{END}test_the_record_is_written_once_and_complete",
+            f"{END}test_everything_after_training_is_measured_with_the_weights_that_validation_chose",
+            f"{END}test_other_sizes_are_of_the_test_split_and_shares_of_validation",
+            f"{END}test_other_sizes_are_measured_in_the_precision_of_the_run",
+        ),
+    ),
+    "rubbish": Failure(
+        "a process dies and leaves claims, halves of files, checkpoints",
+        "they are cleared at the next start; what a living process is at stays",
+        (
+            "runs/test_rubbish.py::test_a_finished_run_keeps_no_checkpoints_leases_claims_and_halves_of_files",
+            "runs/test_rubbish.py::test_a_run_that_is_to_be_made_keeps_what_it_goes_on_from",
+            "runs/test_rubbish.py::test_what_a_living_process_is_at_stays",
+            "runs/test_rubbish.py::test_parts_of_plans_are_cleared_when_a_plan_is_written",
+        ),
+    ),
+    "odd data": Failure(
+        "texts and labels that are empty, missing or of another kind; other text encodings",
+        "one message names file, column and row, before training",
+        (
+            f"{ODD}test_an_odd_text_is_named_with_its_row",
+            f"{ODD}test_an_odd_label_is_named_with_its_row",
+            f"{ODD}test_labels_of_another_kind_are_refused",
+            f"{ODD}test_texts_of_another_kind_are_refused",
+            f"{ODD}test_a_table_without_a_column_is_named",
+            f"{ODD}test_a_table_without_rows_is_named",
+            f"{ODD}test_an_odd_text_is_refused",
+            f"{ODD}test_tensors_that_no_model_can_take_are_refused",
+            f"{DATA}test_a_user_without_a_home_is_told_what_to_set",
+        ),
+    ),
+    "bad input": Failure(
+        "arguments that are empty, huge, of another kind, special to a shell, a page or Python",
+        "one message, the exit code that is documented, nothing half-written",
+        ("reliability/test_bad_inputs.py::test_bad_input_is_told_in_one_message",),
     ),
 }
