@@ -216,4 +216,6 @@ def _cell(cell: Cell) -> str:
 
 
 def _words_of_cell(text: str) -> str:
-    return words(text).replace("|", r"\|")
+    parts = re.split(r"(`[^`]*`)", text)  # code, which a front page's labels are, alternates with words
+    shown = "".join(part if place % 2 else words(part) for place, part in enumerate(parts))
+    return shown.replace("|", r"\|")
