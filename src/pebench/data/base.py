@@ -183,8 +183,7 @@ class TensorDataModule(lightning.LightningDataModule):
         """Return shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
         batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
-        trainer: Any = self.trainer  # which sets this attribute where mypy does not look
-        batches.still = trainer is not None and trainer.overfit_batches > 0
+        batches.still = bool(getattr(self.trainer, "overfit_batches", 0))
         return loader(data, batches, self.goes_to_gpu)
 
     def val_dataloader(self) -> DataLoader[Any]:
