@@ -66,7 +66,7 @@ throughput:  ## Measure the training step against a hand-written loop and other 
 	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/studies/throughput.md
 
 reliability:  ## Inject every failure that is to be survived, an hour on two cores, and write results/reliability.md
-	python -m benchmarks.studies.reliability --output results/reliability.md
+	python -m benchmarks.reliability --output results/reliability.md
 
 report:  ## Measure reports of very many runs
 	python benchmarks/studies/report.py --output results/studies/report.md

@@ -65,9 +65,12 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise full_disk(error, path) from error
+        if error.errno in FULL:
+            raise full_disk(error, path) from error
+        raise
     finally:
-        temporary.unlink(missing_ok=True)  # a file that is half written must not keep a full disk full
+        with contextlib.suppress(OSError):  # where its folder is none, that is the error to tell
+            temporary.unlink(missing_ok=True)  # a file that is half written must not keep a full disk full
 
 
 def write_text(path: Path, text: str, durable: bool = False) -> None:

@@ -120,7 +120,7 @@ def test_a_preparation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(torch, "save", full)
     with pytest.raises(
-        UserError, match=r"/cache' cannot be written \(no space left on device\).* set PEBENCH_CACHE_DIR"
+        UserError, match=r"/cache' cannot be written \(No space left on device .* set PEBENCH_CACHE_DIR"
     ):
         datamodule("vit-digits").prepare_data()
     assert list((tmp_path / "cache").iterdir()) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pebench.benchmarks.studies.reliability import Case, page, read_cases
+from pebench.benchmarks.reliability import Case, page, read_cases
 from tests.reliability.failures import FAILURES
 
 TESTS = Path(__file__).parents[1]

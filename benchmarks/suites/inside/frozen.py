@@ -19,8 +19,8 @@ SUITE = Suite(
     declared="2026-11-27 18:02",
     shared_machine=True,
     cost=(
-        "65 runs, 1.5 to 4 hours on 2 cores, two at a time (estimated by `core`): 60 that are tested, and five of none "
-        "with a table of its own, which are made first and give the others theirs"
+        "60 runs, and five of none with a table of its own, which are made first and give the others theirs: 1.5 to 4 "
+        "hours on 2 cores, two at a time (estimated by `core`)"
     ),
     expect=(
         "Frozen, every row loses against its table that trains on, and add loses most: its words cannot move out of "

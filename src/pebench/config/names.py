@@ -11,7 +11,7 @@ from pebench.formatting import quoted
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """Names of tasks, encodings and tiers: they name folders, too."""
 
-PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+PLACE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 """An object in a module: ``my_module:MyEncoding``."""
 
 LONGEST = 200

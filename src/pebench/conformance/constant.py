@@ -31,10 +31,10 @@ def fit_constant(model: SequenceModule, data: TensorDataModule) -> None:
         width = whole(*_inputs(model, data, next(batches))).shape[-1]
     constant = nn.Parameter(torch.zeros(width))
 
-    def forward(inputs: Tensor, *rest: Any) -> Tensor:
+    def forward(inputs: Tensor, *rest: Any, **options: Any) -> Tensor:
         if inputs.shape not in shapes:  # the model itself runs once for each shape, to know that of its output
             with torch.no_grad():
-                shapes[inputs.shape] = whole(inputs, *rest).shape
+                shapes[inputs.shape] = whole(inputs, *rest, **options).shape
         return constant.expand(shapes[inputs.shape])
 
     # on the instance: its loss and metric stay, and call this in place of the network

@@ -154,10 +154,13 @@ def _prepare_process(config: RunConfig, options: Options) -> None:
     if config.train.batch_size % options.devices:
         raise UserError(f"train.batch_size must be a multiple of --devices, got {config.train.batch_size}.")
     registry.adopt(options.folders, ())
-    names = [name for name, _ in registry.parts_of(config.encoding, config.encoding_args)]
-    if options.modules or any(map(registry.find_plugin, names)):
-        with contained(f"importing the encodings of {config.directory}"):  # others' too, which are not this run's
+    what = f"importing the encodings of {config.directory}"  # others' too, which are not this run's
+    if options.modules:
+        with contained(what):
             registry.adopt((), options.modules)
+    names = [name for name, _ in registry.parts_of(config.encoding, config.encoding_args)]  # some are known only now
+    if any(map(registry.find_plugin, names)):
+        with contained(what):
             for name in names:
                 registry.load_encoding(name)
 

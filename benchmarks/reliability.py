@@ -2,7 +2,7 @@
 
 Every kind is a row of tests/reliability/failures.py and is injected by tests, all of which run here, also those of the
 slow groups; those of Ray and SLURM are skipped where these are not installed. It takes about an hour on two cores:
-    python -m benchmarks.studies.reliability --output results/reliability.md
+    python -m benchmarks.reliability --output results/reliability.md
 An earlier run's results are read again by --junit FILE, without running anything.
 """
 
@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 
 from tabulate import tabulate
 
-from pebench.benchmarks.studies.pages import command, write_page
+from pebench.benchmarks.studies.pages import write_page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 HEAD = """# What was injected, and what was lost
 
 Each row is a kind of failure that was brought about on purpose, by tests that anyone can run. An injection is one case
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, help="write the page to this file, too")
     parser.add_argument("--junit", type=Path, help="JUnit file of an earlier run")
     options = parser.parse_args(arguments)
-    redo = command("reliability", ["--output", str(options.output)] if options.output else [])
+    redo = f"`python -m benchmarks.reliability --output {options.output}`"
     with tempfile.TemporaryDirectory() as folder:
         junit = options.junit or Path(folder) / "junit.xml"
         if not options.junit:
