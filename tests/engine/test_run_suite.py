@@ -24,8 +24,8 @@ from pebench.tasks import configure
 PACKAGE = Path(pebench.__file__).parent
 SMALL: dict[str, Any] = {"tier": "smoke", "device": "cpu", "threads": 1, "executor": "sequential"}
 COMMAND = ["--tier", "smoke", "--device", "cpu", "--threads", "1", "--executor", "sequential"]
-MEASURED = ("duration_s", "throughput", "peak_memory_gib", "started")
-"""What differs between two runs of the same configuration: the clock and the memory."""
+MEASURED = ("duration_s", "throughput", "peak_memory_gib", "started", "checksum")
+"""What differs between two runs of the same configuration: the clock, the memory, and the checksum of all."""
 
 
 class Listener(Observer):

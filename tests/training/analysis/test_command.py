@@ -71,7 +71,10 @@ def test_a_run_may_be_analyzed_as_it_ends(kept: Path, tmp_path: Path) -> None:
     assert main([*RUN, *QUIET, "--analyze", "--out", str(tmp_path)]) == 0
     main(["analyze", str(kept)])
     for folder, other in zip(folders(tmp_path), folders(kept), strict=True):
-        assert read_record(folder).analysis == read_record(other).analysis
+        ours, theirs = (read_record(where).analysis for where in (folder, other))
+        assert [*ours["trained"]] == [*theirs["trained"]]
+        # not to the last bit: sums of 64 bit depend on where a library finds its numbers in memory
+        assert [*numbers(ours)] == pytest.approx([*numbers(theirs)], rel=1e-9)
         assert not (folder / "weights.safetensors").exists()
 
 
