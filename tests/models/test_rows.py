@@ -11,6 +11,7 @@ from pebench.encodings import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.models import LanguageModel, TextClassifier, ViT
 from pebench.models.transformer import Transformer
+from tests.sampling import sampled
 
 NAMES = [name for name in encoding_cards() if 1 in load_encoding(name).axes]
 ON_IMAGES = [name for name in encoding_cards() if 2 in load_encoding(name).axes and not load_encoding(name).causal_only]
@@ -48,7 +49,7 @@ def close(one: Tensor, other: Tensor) -> None:
     torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled([pytest.param(name, id=name) for name in NAMES], 0.25))
 def test_padding_on_the_left_changes_no_row(name):
     model, (tokens, valid) = language_model(name), padded_left()
     logits = model(tokens, valid=valid)
@@ -56,7 +57,7 @@ def test_padding_on_the_left_changes_no_row(name):
         close(logits[row, valid[row]], model(text[None])[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled([pytest.param(name, id=name) for name in NAMES], 0.25))
 def test_packed_texts_are_as_if_alone(name):
     model, (tokens, documents) = language_model(name), packed()
     logits = model(tokens, documents=documents)
@@ -65,7 +66,7 @@ def test_packed_texts_are_as_if_alone(name):
         close(part, model(text[None])[0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled([pytest.param(name, id=name) for name in NAMES], 0.25))
 def test_each_row_has_the_positions_that_it_is_given(name):
     model, tokens = language_model(name), torch.stack([texts()[0]] * 3)
     positions = torch.arange(8.0).expand(3, -1).clone()
@@ -89,7 +90,7 @@ def test_gradients_are_those_of_the_texts_alone(name):
         torch.testing.assert_close(one.grad / scale, other.grad / scale, atol=1e-4, rtol=0, msg=label)
 
 
-@pytest.mark.parametrize("name", ON_IMAGES)
+@pytest.mark.parametrize("name", sampled([pytest.param(name, id=name) for name in ON_IMAGES], 0.25))
 def test_images_may_have_positions_of_their_own(name):
     model = perturbed(ViT(name, image_size=8, patch_size=2, **SIZES)).eval()
     images = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))

@@ -27,7 +27,7 @@ def _models(bench: Bench) -> None:
     require(not starved, "a finite gradient for every parameter", f"none for {starved}")
 
 
-@encoding_property("model types")
+@encoding_property("model types", slow=True)
 def _model_types(bench: Bench) -> None:
     """A whole model that is built in 16 or 64 bit, as Lightning builds it, has the loss of the same weights in 32."""
     made = _module_and_batch(bench)

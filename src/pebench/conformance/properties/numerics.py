@@ -32,7 +32,7 @@ DECLARED = (
 """Attributes of an instance, which some encodings measure when they are built."""
 
 
-@encoding_property("default dtype")
+@encoding_property("default dtype", slow=True)
 def _default_dtype(bench: Bench) -> None:
     """Draws, says and declares the same whatever type tensors have by default, as 16-bit training sets it."""
     expected = _answers(bench, bench.trunk())
