@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from tabulate import tabulate
@@ -27,6 +28,15 @@ of a test: a process that is killed at one moment, a file with one bit flipped. 
 it should: every run there, none twice, none changed, the message and the exit code that are documented.
 
 """
+
+
+def failures() -> dict[str, Any]:
+    """Return the kinds of failure by name, with the tests that inject each; they are no part of the package."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    from tests.reliability.failures import FAILURES
+
+    return dict(FAILURES)
 
 
 @dataclass(frozen=True)
@@ -62,11 +72,8 @@ def case_name(test: str) -> str:
 
 def page(cases: Mapping[str, Sequence[Case]], redo: str) -> str:
     """Return the page, in Markdown."""
-    sys.path.insert(0, str(ROOT))
-    from tests.reliability.failures import FAILURES
-
     rows, total = [], 0
-    for name, failure in FAILURES.items():
+    for name, failure in failures().items():
         found = [case for test in failure.tests for case in cases.get(case_name(test), ())]
         injected = sum(case.injections for case in found if case.outcome != "skipped")
         lost = sum(case.outcome == "lost" for case in found)
@@ -83,10 +90,7 @@ def page(cases: Mapping[str, Sequence[Case]], redo: str) -> str:
 
 def run_tests(junit: Path) -> None:
     """Run every test that injects a failure, and write their outcomes to a JUnit file."""
-    sys.path.insert(0, str(ROOT))
-    from tests.reliability.failures import FAILURES
-
-    tests = sorted({f"tests/{test}" for failure in FAILURES.values() for test in failure.tests})
+    tests = sorted({f"tests/{test}" for failure in failures().values() for test in failure.tests})
     words = [sys.executable, "-m", "pytest", "-m", "not browser and not gpu", f"--junitxml={junit}", *tests]
     subprocess.run(words, cwd=ROOT, check=False)  # what fails is on the page
 

@@ -6,7 +6,6 @@ The inputs are drawn from the options that the parsers have, so that a new optio
 import argparse
 import contextlib
 import io
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,12 +68,10 @@ def arguments_of(verb: argparse.ArgumentParser) -> st.SearchStrategy[list[str]]:
 def in_folder(folder: Path) -> Iterator[None]:
     """Work in an empty folder, and leave none behind."""
     folder.mkdir()
-    before = os.getcwd()
-    os.chdir(folder)
     try:
-        yield
+        with contextlib.chdir(folder):
+            yield
     finally:
-        os.chdir(before)
         shutil.rmtree(folder)
 
 

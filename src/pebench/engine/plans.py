@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
-from pebench.runs.plan import Plan
+from pebench.runs.plan import Plan, unique_runs
 from pebench.runs.records import Record
 from pebench.runs.suite import Suite, load_suite
 
@@ -23,7 +23,7 @@ class FixedPlan(Plan):
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """Return the runs, each once."""
-        return list({config.key: config for config in self.kinds}.values())
+        return unique_runs(self.kinds)
 
 
 def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:

@@ -10,7 +10,7 @@ from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.plans import make_plan
 from pebench.runs.costs import Cost
-from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states
+from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states, unique_runs
 from pebench.runs.suite import Suite
 from pebench.runs.token_tables import table_sources
 
@@ -63,7 +63,7 @@ def preview_suite(
     known = load_records(selecting, how.out)
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
     runs = [*selecting, *plan.testing(known)]
-    runs = list({config.key: config for config in (*table_sources(runs), *runs)}.values())
+    runs = unique_runs((*table_sources(runs), *runs))
     found = run_states(runs, how.out)
     # Runs that another process is making are not this call's to make.
     left = ("to do", "failed") if how.retry_failed else ("to do",)

@@ -48,7 +48,7 @@ class Plan:
             for config in self.candidates(kind):
                 runs += [config.with_seed(seed) for seed in self.suite.selecting_seeds(kind.task)]
         # By seed first, so that an interrupted suite has tried every value once. Sorting keeps the order of the kinds.
-        return _unique(sorted(runs, key=lambda config: config.seed))
+        return unique_runs(sorted(runs, key=lambda config: config.seed))
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """Return a kind of run with each combination of the values to select from."""
@@ -94,7 +94,7 @@ class Plan:
             records: Records of the selecting runs, by key. A kind for which they choose nothing yet is left out.
         """
         kinds = [config for kind in self.kinds if (config := self.chosen(kind, records))]
-        return _unique(config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds)
+        return unique_runs(config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds)
 
     def undecided(self, records: Mapping[str, Record]) -> int:
         """Return the number of runs that will be tested with values that are not chosen yet.
@@ -111,7 +111,8 @@ class Plan:
         return len(self.suite.tested_seeds) * kinds
 
 
-def _unique(configs: Iterable[RunConfig]) -> list[RunConfig]:
+def unique_runs(configs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Return the runs in their order, each once."""
     return list({config.key: config for config in configs}.values())
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pebench.config import RunConfig
 from pebench.errors import UserError
+from pebench.runs.plan import unique_runs
 from pebench.runs.records import Record, lacks_weights
 
 SOURCE = "none"
@@ -22,8 +23,7 @@ def table_source(config: RunConfig) -> RunConfig | None:
 
 def table_sources(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return the runs whose token tables some runs take, each once."""
-    sources = (table_source(config) for config in configs)
-    return list({source.key: source for source in sources if source}.values())
+    return unique_runs(source for config in configs if (source := table_source(config)))
 
 
 def check_weights(records: Iterable[Record], out: Path) -> None:

@@ -1,8 +1,8 @@
 """Executors: they make runs on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
 
 Every executor is a module with a function `execute` and one that checks its settings, `check`, and all of them make a
-run by `worker.work`. Runs are
-independent and leave nothing but their records, so an executor may lose one, or make one twice.
+run by `worker.work`. Runs are independent and leave nothing but their records, so an executor may lose one, or make one
+twice.
 """
 
 import importlib

@@ -15,22 +15,7 @@ from pebench.runs.records.run_files import (
 )
 
 __all__ = [
-    "COLLECTION",
-    "FAILURE",
-    "FILE_NAME",
-    "SCHEMA",
-    "WEIGHTS",
-    "Record",
-    "damage",
-    "find_record",
-    "holds_records",
-    "lacks_weights",
-    "merge",
-    "read_config",
-    "read_record",
-    "read_records",
-    "without_places",
-    "write_config",
-    "write_jsonl",
-    "write_record",
+    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "WEIGHTS", "Record", "damage", "find_record", "holds_records",
+    "lacks_weights", "merge", "read_config", "read_record", "read_records", "without_places", "write_config",
+    "write_jsonl", "write_record",
 ]  # fmt: skip

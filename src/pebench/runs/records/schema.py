@@ -109,16 +109,17 @@ def names_to(each: Check, own: Mapping[str, Check] | None = None) -> Check:
         own: Checks of the values of some names.
     """
     named = own or {}
+    return lambda where, values: _check_named(where, values, "names and values", lambda name: named.get(name, each))
 
-    def check(where: str, values: Any) -> None:
-        if not isinstance(values, Mapping):
-            raise _wrong(where, "names and values", values)
-        for name, value in values.items():
-            if not is_text(name):
-                raise _wrong(f"a name in {where}", "a text on one line", name)
-            named.get(name, each)(f"{where}.{name}", value)
 
-    return check
+def _check_named(where: str, values: Any, expected: str, check_of: Callable[[str], Check]) -> None:
+    """Refuse anything but a mapping of names whose values pass the check of their name."""
+    if not isinstance(values, Mapping):
+        raise _wrong(where, expected, values)
+    for name, value in values.items():
+        if not is_text(name):
+            raise _wrong(f"a name in {where}", "a text on one line", name)
+        check_of(name)(f"{where}.{name}", value)
 
 
 def list_of(each: Check) -> Check:
@@ -141,12 +142,7 @@ def _metric(name: str) -> Check:
 
 
 def _metrics(where: str, values: Any) -> None:
-    if not isinstance(values, Mapping):
-        raise _wrong(where, "names and numbers", values)
-    for name, value in values.items():
-        if not is_text(name):
-            raise _wrong(f"a name in {where}", "a text on one line", name)
-        _metric(name)(f"{where}.{name}", value)
+    _check_named(where, values, "names and numbers", _metric)
 
 
 def _point(where: str, values: Any) -> None:

@@ -42,8 +42,8 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
         with torch.no_grad():
             x = layer.x[chosen]
             normed = layer.block.attention_norm(x)
-            q, k = _hook(capture, layer, normed)(_heads(layer, layer.block.attention.qkv(normed)))
             moved = moved_parts(capture, layer, x)
+            q, k = moved["whole"]
             products = {name: product(moved, name, layer) for name in PRODUCTS}
             total = _scale(layer) * q @ k.transpose(-2, -1)  # (B, H, L, L)
             rest = total - sum(products.values())
@@ -53,7 +53,7 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
 
 
 def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads]:
-    """Return the parts ``content``, ``position`` and ``constant`` of queries and keys, behind the encoding's hook.
+    """Return queries and keys behind the encoding's hook, ``whole``, and their ``content``, ``position``, ``constant``.
 
     The block's norm divides by one number for each token, so that it is linear once that number is known, as are the
     projections. What the hook makes of queries and keys must be affine; its constant part counts as position. The
@@ -79,7 +79,8 @@ def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads
             name = capture.encoding.name
             raise ValueError(f"query_key of encoding {name!r} is not affine, so that its logits have no parts")
     whole = moved(_heads(layer, layer.block.attention.qkv(normed)))
-    return {"content": content, "position": placed, "constant": _minus(_minus(whole, content), placed)}
+    constant = _minus(_minus(whole, content), placed)
+    return {"whole": whole, "content": content, "position": placed, "constant": constant}
 
 
 def _hook(capture: Capture, layer: Layer, normed: Tensor) -> Callable[[Heads], Heads]:
