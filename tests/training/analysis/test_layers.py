@@ -65,7 +65,12 @@ def test_regression_is_measured_on_examples_that_it_did_not_see() -> None:
 def test_rare_tokens_and_padding_have_no_rank() -> None:
     words = torch.tensor([[5, 5, 5, 2], [2, 5, 7, 7]])
     valid = torch.tensor([[True] * 4, [True, True, True, False]])
-    assert frequent(words, valid).tolist() == [[0, 0, 0, 1], [1, 0, 2, -1]]
+    assert frequent(words, valid, slice(0, 2)).tolist() == [[0, 0, 0, 1], [1, 0, 2, -1]]
+
+
+def test_a_token_that_no_probe_was_fitted_on_has_no_rank() -> None:
+    words = torch.tensor([[5, 5, 2], [7, 5, 7]])
+    assert frequent(words, torch.ones(2, 3, dtype=torch.bool), slice(0, 1)).tolist() == [[0, 0, 1], [-1, 0, -1]]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def probes(capture: Capture) -> dict[str, list[float] | float]:
     places = torch.arange(capture.valid.shape[1], device=capture.valid.device).expand_as(capture.valid)
     found: dict[str, list[float] | float] = {"position": [], "position_r2": [], "content_r2": []}
     found["position_chance"] = _most_frequent(places[capture.held_out][capture.valid[capture.held_out]])
-    tokens = None if capture.tokens is None else frequent(capture.tokens, capture.valid)
+    tokens = None if capture.tokens is None else frequent(capture.tokens, capture.valid, capture.fit)
     if tokens is not None:
         found["token"] = []
         held_out = tokens[capture.held_out]
@@ -54,9 +54,12 @@ def _by_layer(capture: Capture, places: Tensor, tokens: Tensor | None) -> Iterat
             yield "token", classify(x, tokens, tokens >= 0, capture)
 
 
-def frequent(tokens: Tensor, valid: Tensor) -> Tensor:
-    """Return ranks of tokens (B, L) by frequency, -1 for those that are not among the most frequent and at padding."""
-    kinds, counts = tokens[valid].unique(return_counts=True)
+def frequent(tokens: Tensor, valid: Tensor, fit: slice) -> Tensor:
+    """Return ranks of tokens (B, L) by frequency; -1 at padding and for all but the most frequent tokens.
+
+    Only examples that probes are fitted on are counted: no probe finds a token that it was not fitted on.
+    """
+    kinds, counts = tokens[fit][valid[fit]].unique(return_counts=True)
     chosen = kinds[counts.argsort(descending=True)[:FREQUENT]]
     ranks = torch.full((int(tokens.max()) + 1,), -1, device=tokens.device, dtype=torch.long)
     ranks[chosen] = torch.arange(len(chosen), device=tokens.device)
