@@ -31,6 +31,14 @@ def test_disjoint_channels_do_not_overlap() -> None:
     assert angle["angles"] == pytest.approx(0.0, abs=1e-12)
 
 
+def test_energy_by_channel_puts_those_of_position_first() -> None:
+    content = torch.tensor([[[0.0, 3.0, 1.0], [0.0, -3.0, -1.0]]]).repeat(4, 1, 1)
+    position = torch.tensor([[2.0, 0.0, 1.0], [-2.0, 0.0, -1.0]])
+    found = energies(made_of(content, position))
+    assert found["position_channels"] == pytest.approx([0.8, 0.2, 0.0])
+    assert found["content_channels"] == pytest.approx([0.0, 0.1, 0.9])
+
+
 def test_equal_channels_overlap_wholly() -> None:
     position = normal(32, 8)
     found = energies(made_of(position.repeat(4, 1)[None], position.repeat(4, 1)))

@@ -201,7 +201,8 @@ HEADS = figures(list_of(LAYERS))
 """Figures that have a number for each layer and head."""
 
 MEASURES: Mapping[str, Check] = {
-    "terms": HEADS, "attention": HEADS, "ablation": figures(NUMBER), "energies": figures(NUMBER),
+    "terms": HEADS, "attention": HEADS, "ablation": figures(NUMBER),
+    "energies": figures(NUMBER, {"content_channels": list_of(NUMBER), "position_channels": list_of(NUMBER)}),
     "subspaces": figures(NUMBER), "collisions": figures(NUMBER), "constant_channels": figures(NUMBER),
     "shift": figures(_figure, {"held_out": LAYERS}), "position_mean": figures(_figure, {"position": LAYERS}),
     "probes": figures(_figure, {"position": LAYERS, "token": LAYERS}),

@@ -9,7 +9,7 @@ SHARE = 0.9
 """Part of position's energy that its principal components must hold to count as its subspace."""
 
 
-def energies(capture: Capture) -> dict[str, float] | None:
+def energies(capture: Capture) -> dict[str, float | list[float]] | None:
     """Measure how far content and position share channels at the input; None where position does not enter there.
 
     Energy is the mean square of a channel after its mean is taken off. ``overlap`` is 1 where both spread their energy
@@ -18,8 +18,9 @@ def energies(capture: Capture) -> dict[str, float] | None:
 
     Returns:
         ``overlap``, ``inside``, ``chance``, ``position_rank`` (number of those components), the stable ranks and the
-        participation ratios of both, and ``constant``: the part of position's mean square that is the same vector at
-        every position.
+        participation ratios of both; ``constant``, the part of position's mean square that is the same vector at every
+        position; and ``content_channels`` and ``position_channels``, the part of each one's energy in every channel,
+        those with the most of position's first.
 
     Source:
         Overlap: Bhattacharyya 1943, On a measure of divergence. Stable rank: Rudelson and Vershynin 2007,
@@ -30,6 +31,8 @@ def energies(capture: Capture) -> dict[str, float] | None:
     content, position = _centred(capture.rows()), _centred(capture.position)
     directions = principal_directions(position)
     whole = float(capture.position.double().square().sum())
+    content_channels, position_channels = by_channel(content), by_channel(position)
+    order = position_channels.argsort(descending=True, stable=True)
     return {
         "overlap": overlap(content, position),
         "inside": float((content @ directions).square().sum() / content.square().sum()),
@@ -40,6 +43,8 @@ def energies(capture: Capture) -> dict[str, float] | None:
         "content_participation": participation_ratio(content),
         "position_participation": participation_ratio(position),
         "constant": 1.0 - float(position.square().sum()) / whole,
+        "content_channels": content_channels[order].tolist(),
+        "position_channels": position_channels[order].tolist(),
     }
 
 
@@ -59,8 +64,12 @@ def overlap(first: Tensor, second: Tensor) -> float:
         >>> overlap(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.tensor([[0.0, 2.0], [0.0, -2.0]]))
         0.0
     """
-    shares = [rows.square().sum(0) / rows.square().sum() for rows in (first, second)]
-    return float((shares[0] * shares[1]).sqrt().sum())
+    return float((by_channel(first) * by_channel(second)).sqrt().sum())
+
+
+def by_channel(rows: Tensor) -> Tensor:
+    """Return the part (D,) of the energy of centred rows (N, D) that is in each channel."""
+    return rows.square().sum(0) / rows.square().sum()
 
 
 def principal_directions(rows: Tensor, share: float = SHARE) -> Tensor:
