@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pebench.results import grids
 from pebench.results.figures import pictures
+from pebench.results.figures.apart import draw_rows
 from pebench.results.frame import Results
 from pebench.results.inside import FIGURES, analysis_columns
 from pebench.results.writers.html import html
@@ -88,6 +90,32 @@ def test_a_picture_is_drawn_where_runs_were_analyzed() -> None:
     (bar,) = terms.patches
     assert bar.get_width() == pytest.approx(70.0)
     assert list(probes.lines[0].get_ydata()) == pytest.approx([90.0, 80.0, 70.0])
+
+
+def by_channel_and_head(content: list[float | None]) -> Record:
+    """A run with energies by channel, and two heads of which the first prefers positions."""
+    run = next(r for r in analyzed({0: 0.2}) if r.analysis)
+    found = dict(run.analysis["trained"])
+    found["energies"] = {"overlap": 0.5, "content_channels": content, "position_channels": [0.75, 0.25]}
+    found["terms"] = {"content-content": [[0.25, 0.75]], "position-position": [[0.75, None]]}
+    return replace(run, analysis={"trained": found, "untrained": {"energies": found["energies"]}})
+
+
+def test_a_picture_shows_channels_and_heads() -> None:
+    one = by_channel_and_head([0.5, 0.5])
+    row = SimpleNamespace(label="add", finished=(one, by_channel_and_head([0.3, 0.7])))
+    channels, heads = draw_rows([row]).axes
+    untrained, trained = channels.lines
+    assert list(trained.get_ydata()) == pytest.approx([40.0, 60.0])
+    assert list(untrained.get_ydata()) == pytest.approx([40.0, 60.0])
+    found = [(bar.get_y(), bar.get_height()) for bar in heads.patches if bar.get_height()]
+    assert found == [(0.0, 75.0), (0.0, 25.0), (25.0, 75.0)]  # the head of the most content comes first
+
+
+def test_a_picture_says_where_channels_are_not_known() -> None:
+    row = SimpleNamespace(label="add", finished=(by_channel_and_head([None, 0.5]),))
+    channels, _ = draw_rows([row]).axes
+    assert [text.get_text() for text in channels.texts] == ["not measured"]
 
 
 def test_a_frame_has_a_column_for_each_figure() -> None:

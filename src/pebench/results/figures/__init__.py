@@ -98,7 +98,7 @@ def table_pictures(page: "Page", table: "Table", stem: str) -> Iterator[Picture]
         table: The table to draw.
         stem: Beginning of their names.
     """
-    from pebench.results.figures import cost, curves, differences, extrapolation, inside, position_share, style
+    from pebench.results.figures import apart, cost, curves, differences, extrapolation, inside, position_share, style
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
@@ -107,6 +107,7 @@ def table_pictures(page: "Page", table: "Table", stem: str) -> Iterator[Picture]
         ("beyond", "Beyond the trained size", extrapolation),
         ("shares", "Position in the residual stream", position_share),
         ("inside", "Content and position inside", inside),
+        ("apart", "Content and position by channel and head", apart),
     )
     for name, title, module in kinds:
         if len(table.rows) > FEW_ROWS and module is not differences:
