@@ -1,10 +1,10 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs site throughput report reliability engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages readme docs site throughput gpu-speed report reliability engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
 
 help:  ## Show this help
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 install:  ## Install pebench, editable, with development tools
 	python -m pip install -e '.[dev]'
@@ -68,6 +68,9 @@ throughput:  ## Measure the training step against a hand-written loop and other 
 reliability:  ## Inject every failure that is to be survived, an hour on two cores, and write results/reliability.md
 	python -m benchmarks.reliability --output results/reliability.md
 
+gpu-speed:  ## Measure the training step on a GPU, in eight minutes at most: fastest loops, other libraries, the card's limits
+	python -m benchmarks.studies.throughput --device cuda --tuned --peers --minutes 8 --output results/studies/throughput-gpu.md
+
 report:  ## Measure reports of very many runs
 	python benchmarks/studies/report.py --output results/studies/report.md
 
@@ -80,7 +83,7 @@ cluster:  ## Test Ray and SLURM (as root on Debian, installs and starts a SLURM 
 	python -m pytest -m cluster tests/engine/cluster
 
 gpu:  ## Test every encoding, and runs, on a GPU
-	python -m pytest -m gpu tests/training/test_gpu.py
+	python -m pytest -m gpu tests
 
 oracle:  ## Compare encodings with those of other packages
 	python -m pip install -e '.[oracle]'

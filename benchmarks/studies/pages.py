@@ -1,11 +1,13 @@
 """Pages of measurements: the lines at their top, and a way to write them while they grow."""
 
+import json
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebench.atomic import replacing
 
@@ -14,6 +16,19 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 INCOMPLETE = "\n*This page is not complete: it is being measured, or was interrupted.*\n"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page with the figures behind it.
+
+    Args:
+        text: The page, as Markdown.
+        figures: Its figures, as JSON holds them.
+    """
+
+    text: str
+    figures: Mapping[str, Any]
 
 
 def command(study: str, arguments: Sequence[str]) -> str:
@@ -47,7 +62,7 @@ def report_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def write_page(pages: Iterable[str], output: Path | None) -> int:
+def write_page(pages: Iterable[str | Page], output: Path | None) -> int:
     """Write a page each time that it has grown, and print it in the end.
 
     An interrupted study loses only what it was measuring: what it had is printed and stays in the file, with a line
@@ -55,25 +70,32 @@ def write_page(pages: Iterable[str], output: Path | None) -> int:
 
     Args:
         pages: The page at every stage, each with all that is known by then.
-        output: The page's file, or None to print it alone.
+        output: The page's file, or None to print it alone. Figures are written beside it, with the suffix ``.json``.
 
     Returns:
         The exit status: 0, or 130 after Ctrl-C.
     """
-    page, status, ending = "", 0, ""
+    page, status, ending = Page("", {}), 0, ""
     try:
-        for page in pages:
-            _write(page + INCOMPLETE, output)
+        for found in pages:
+            page = Page(found, {}) if isinstance(found, str) else found
+            _write(page, INCOMPLETE, output)
     except KeyboardInterrupt:
         status, ending = EXIT_INTERRUPTED, INCOMPLETE
         report_progress("interrupted")
-    if page:
-        _write(page + ending, output)
-        sys.stdout.write(page + ending)
+    if page.text:
+        _write(page, ending, output)
+        sys.stdout.write(page.text + ending)
     return status
 
 
-def _write(page: str, output: Path | None) -> None:
-    if output:
-        with replacing(output) as file:  # an interruption while it writes leaves the page of before
-            file.write(page.encode())
+def _write(page: Page, ending: str, output: Path | None) -> None:
+    if not output:
+        return
+    texts = {output: page.text + ending}
+    if page.figures:
+        figures = {"complete": not ending, **page.figures}
+        texts[output.with_suffix(".json")] = json.dumps(figures, indent=2) + "\n"
+    for path, text in texts.items():
+        with replacing(path) as file:  # an interruption while it writes leaves the file of before
+            file.write(text.encode())

@@ -2,6 +2,7 @@
 
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,16 @@ def now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def time_loop(work: Workload, model: nn.Module, data: Tensors, device: torch.device) -> float:
+def time_loop(
+    work: Workload,
+    model: nn.Module,
+    data: Tensors,
+    device: torch.device,
+    *,
+    compiled: bool = False,
+    half: bool = False,
+    captured: bool = False,
+) -> float:
     """Return seconds per step of a hand-written loop, with all data on the device.
 
     Args:
@@ -41,23 +51,62 @@ def time_loop(work: Workload, model: nn.Module, data: Tensors, device: torch.dev
         model: Model with a method `loss` of a batch.
         data: Tensors of `make_tensors`.
         device: Device of model and data.
+        compiled: Compile the loss.
+        half: Take the loss under bfloat16 autocast.
+        captured: Capture the step as one CUDA graph, and replay it.
     """
-    decay = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    keep = [parameter for parameter in model.parameters() if parameter.ndim < 2]
-    groups = [{"params": decay, "weight_decay": 0.05}, {"params": keep, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.98), fused=True)
+    optimizer = make_optimizer(model, captured)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 100))
-    start = 0.0
-    for step in range(WARM_UP + work.steps):
-        if step == WARM_UP:
-            start = now(device)
-        loss = model.loss(random_batch(work, data, device))
+    take_loss = torch.compile(model.loss) if compiled else model.loss
+
+    def step() -> None:
+        with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            loss = take_loss(random_batch(work, data, device))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+
+    make_step = capture(step) if captured else step
+    start = 0.0
+    for number in range(WARM_UP + work.steps):
+        if number == WARM_UP:
+            start = now(device)
+        make_step()
         scheduler.step()
     return (now(device) - start) / work.steps
+
+
+def make_optimizer(model: nn.Module, captured: bool) -> torch.optim.Optimizer:
+    """Return the optimizer of every hand-written loop: AdamW, without decay of vectors.
+
+    Args:
+        model: Model of the loop.
+        captured: The step will be captured, so that the rate must be a tensor that the graph reads.
+    """
+    decay = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    keep = [parameter for parameter in model.parameters() if parameter.ndim < 2]
+    groups = [{"params": decay, "weight_decay": 0.05}, {"params": keep, "weight_decay": 0.0}]
+    rate = torch.tensor(1e-3, device=decay[0].device) if captured else 1e-3
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, 0.98), fused=True, capturable=captured)
+
+
+def capture(step: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that replays a step which was captured as one CUDA graph.
+
+    Args:
+        step: The step. It is called a few times on a stream of its own before it is captured, as CUDA asks for.
+    """
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM_UP + 1):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def time_products(work: Workload, dtype: torch.dtype, device: torch.device) -> float:
