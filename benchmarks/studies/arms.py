@@ -1,4 +1,4 @@
-"""What the study of throughput times: arms that train the same model on the same batches, each in its own way."""
+"""Arms of the study of throughput: each trains the same model on the same batches, in its own way."""
 
 import argparse
 import contextlib
