@@ -12,6 +12,7 @@ from pebench.cli.opening import open_page
 from pebench.cli.preview import print_preview, print_states, summary
 from pebench.cli.report import PAGE
 from pebench.cli.suite import check_choice, requested_plan, run_options
+from pebench.engine.checks import data_remarks
 from pebench.engine.execution import execution
 from pebench.engine.observer import Stage
 from pebench.engine.preview import preview_suite
@@ -54,6 +55,8 @@ def run_command(options: argparse.Namespace) -> int:
     with leaving_at_once():
         plan = requested_plan(options)
     if options.dry_run:
+        for remark in data_remarks(plan.kinds):
+            display.note(remark)
         preview = preview_suite(plan, options.out, **how)
         if options.config:
             print_states(preview)

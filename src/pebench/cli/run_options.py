@@ -27,6 +27,10 @@ def _add_what(group: Any) -> None:
         help="a task, such as vit-digits or my_module:my_task (repeatable); see: pebench list tasks",
     )  # fmt: skip
     group.add_argument(
+        "--data", action="append", metavar="PATH",
+        help="a task on data of your own (repeatable): a table of labelled texts, a text, or a folder of images",
+    )  # fmt: skip
+    group.add_argument(
         "--suite", metavar="NAME_OR_FILE",
         help="a declared set of runs; with --task, only its runs on those tasks; see: pebench list suites",
     )  # fmt: skip

@@ -12,10 +12,11 @@ from pebench.errors import UserError, unknown_name
 from pebench.runs.plan import Plan
 from pebench.runs.records import read_config
 from pebench.runs.suite import Suite, load_suite
+from pebench.tasks.own import task_of_path
 from pebench.tasks.registry import normal_name
 
 WITHOUT_CONFIG = (
-    "task", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime",
+    "task", "data", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime",
 )  # fmt: skip
 """Options that choose runs, and so do not go with ``--config``, which names them."""
 
@@ -44,8 +45,8 @@ def check_choice(options: argparse.Namespace) -> None:
     Raises:
         UserError: With what was expected.
     """
-    if not (options.config or options.suite or options.task):
-        raise UserError("expected --task NAME or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
+    if not (options.config or options.suite or options.task or options.data):
+        raise UserError("expected --task NAME, --data PATH or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
     if options.config and (given := [name for name in WITHOUT_CONFIG if getattr(options, name)]):
         flags = ", ".join("--" + name.replace("settings", "set").replace("_", "-") for name in given)
         raise UserError(f"--config makes exactly the run of a file: it does not go with {flags}.")
@@ -79,7 +80,7 @@ def requested_plan(options: argparse.Namespace) -> Plan:
 
 def requested_suite(options: argparse.Namespace) -> Suite:
     """Return the suite that the options name, with their changes."""
-    tasks = [normal_name(name) for name in options.task or ()]
+    tasks = [normal_name(name) for name in (*(options.task or ()), *map(task_of_path, options.data or ()))]
     suite = load_suite(options.suite) if options.suite else Suite(UNDECLARED, "", tasks=tasks)
     if options.suite and tasks:
         suite = suite.part(tasks)

@@ -1,6 +1,5 @@
 """Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
 
-import codecs
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from pebench.data.hub import load_hub
 from pebench.data.tables import Columns
 from pebench.errors import UserError
 from pebench.tasks import sources
+from pebench.tasks.own.files import text_of
 
 
 class RunningText(TensorDataModule):
@@ -142,24 +142,6 @@ class Shakespeare(RunningText):
             except (OSError, HTTPException, RuntimeError) as error:
                 raise UserError(f"{self.source.url} could not be downloaded: {error}") from error
         return path
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file in UTF-8, whichever its ends of lines, without a byte order mark.
-
-    Raises:
-        UserError: If it is not such a text.
-    """
-    content = path.read_bytes()
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(f"{path} is not text in UTF-8, but in UTF-16: convert it, with iconv -f UTF-16 -t UTF-8.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text in UTF-8: {error}") from error
-    if "\0" in text:
-        raise UserError(f"{path} has a NUL character at character {text.index(chr(0))}: expected text in UTF-8.")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Grammar(RunningText):

@@ -71,6 +71,23 @@ class LabelledTexts(TensorDataModule):
         """Return the sizes of vocabulary, text and label set."""
         return {"vocab_size": self.vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
 
+    def encoded(self, rows: dict[str, Rows]) -> Prepared:
+        """Return the splits in words of a vocabulary made from the training split; takes the rows out of the mapping.
+
+        Raises:
+            UserError: If the vocabulary has no room for the special tokens.
+        """
+        if self.vocab_size < len(SPECIAL):
+            raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
+        tokenizer = train_words(rows["train"].texts, self.vocab_size)
+        tensors: dict[str, Tensor] = {}
+        for name in SPLITS:
+            part = rows.pop(name)  # so that strings are freed once they are token ids
+            tokens, lengths = encode(tokenizer, part.texts, self.max_len)
+            labels = torch.tensor(part.labels)
+            tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
+        return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
+
     def padding(self) -> float:
         """Return the share of padding among the tokens of the first training epoch."""
         texts, lengths = self.split("train")
@@ -103,21 +120,11 @@ class HubTexts(LabelledTexts):
 
     def read(self) -> Prepared:
         """Load, split, make the vocabulary and look every word up."""
-        if self.vocab_size < len(SPECIAL):
-            raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
         data = self.load()
         train, test = data["train"], data[self.test_split]
         kept, held_out = self.split_train(train.texts)
         rows = {"train": train.select(kept), "val": train.select(held_out), "test": test}
-        texts = {name: self.clean(part.texts) for name, part in rows.items()}
-        tokenizer = train_words(texts["train"], self.vocab_size)
-        tensors: dict[str, Tensor] = {}
-        for name, part in rows.items():
-            # Popped: the strings of a split are freed once they are token ids.
-            tokens, lengths = encode(tokenizer, texts.pop(name), self.max_len)
-            labels = torch.tensor(part.labels)
-            tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
-        return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
+        return self.encoded({name: Rows(self.clean(part.texts), part.labels) for name, part in rows.items()})
 
 
 class IMDB(HubTexts):

@@ -11,6 +11,7 @@ from pebench.engine.executors import check_settings
 from pebench.errors import UserError
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import find_task
+from pebench.tasks.own import OwnTask, take_remarks
 
 BYTES = 4
 """Bytes of a weight, which a model has at least while it is built."""
@@ -30,6 +31,13 @@ def check_data(runs: Iterable[RunConfig], how: Execution) -> None:
     """
     for config in {(config.task, config.data): config for config in runs}.values():
         find_task(config.task).check_available(config.data, how.data_dir)
+
+
+def data_remarks(runs: Iterable[RunConfig]) -> list[str]:
+    """Return what a user is told about data of their own before anything trains; once in a process."""
+    tasks = {config.task: find_task(config.task) for config in runs}.values()
+    keys = dict.fromkeys(task.data_args["own"] for task in tasks if isinstance(task, OwnTask))
+    return [f"{key}: {remark}" for key in keys for remark in take_remarks(key)]
 
 
 def check_kinds(kinds: Sequence[RunConfig], how: Execution) -> dict[str, Cost]:

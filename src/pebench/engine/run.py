@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, Options, RunConfig
 from pebench.encodings import registry
-from pebench.engine.checks import check_data, check_kinds
+from pebench.engine.checks import check_data, check_kinds, data_remarks
 from pebench.engine.execution import (
     Execution,
     RunOptions,
@@ -245,6 +245,8 @@ def _prepared(
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
         write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()
+        for remark in data_remarks(stage.todo):
+            observer.note(remark)
         try:
             if not how.elsewhere:
                 prepare(stage.todo, options, observer, how.here)

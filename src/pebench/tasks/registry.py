@@ -21,6 +21,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.formatting import format_encoding
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Task
+from pebench.tasks.own import MAKERS
 
 Maker = Callable[..., Task]
 """A function of keyword options that returns a task, or a subclass of `Task` with such a constructor."""
@@ -97,7 +98,11 @@ def find_task(name: str) -> Task:
     if name in TASKS:
         return TASKS[name]
     if name not in _found:
-        _found[name] = _make(*split_options(name, "a task as in vit-digits or my_module:my_task(length=32)"))
+        base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
+        task = _own(base, options) if base in MAKERS else _make(base, options)
+        if "path" in options and base in MAKERS:
+            return task  # what is there may change
+        _found[name] = task
     return _found[name]
 
 
@@ -116,7 +121,7 @@ def is_task(name: str) -> bool:
     """Return True if a name means a task; the module of a place is imported to see."""
     with contextlib.suppress(UserError):
         base = name.partition("(")[0].rstrip()
-        return base in TASKS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
+        return base in TASKS or base in MAKERS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
     return False
 
 
@@ -176,6 +181,15 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
     return replace(task, name=full)
 
 
+def _own(kind: str, options: Mapping[str, Any]) -> Task:
+    """Return the task on a user's data; its name says all of it but the path.
+
+    Raises:
+        UserError: If the data cannot be had, or no model can be trained on them.
+    """
+    return MAKERS[kind](**_normal_options(kind, MAKERS[kind], options))
+
+
 def _load(name: str) -> Task | Maker:
     """Return what a name means that is not one of ours: a task, or what makes one.
 
@@ -197,7 +211,7 @@ def _load(name: str) -> Task | Maker:
         return _registered[name]
     if hint := plugins.hint_of_file(name, plugins.TASKS):
         raise UserError(f"unknown task {name!r}.{hint}")
-    raise unknown_name("task", name, [*TASKS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"])
+    raise unknown_name("task", name, [*TASKS, *MAKERS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"])
 
 
 def _is_task_or_maker(found: Any) -> bool:

@@ -1,0 +1,69 @@
+"""Tasks on data of a user's own: everything that a record needs stands in their names, and no path does. No torch here."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pebench.config import DataConfig
+from pebench.errors import UserError
+from pebench.formatting import format_encoding
+from pebench.tasks import sources
+from pebench.tasks.base import Task
+from pebench.tasks.own.places import Place, Survey, data_key, find_place, note_place, plain_name, surveyed
+
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{12}")
+"""The name of data: a word, and the first digits of a checksum."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTask(Task):
+    """A task on a user's data, which lie where `pebench.tasks.own.places` knows."""
+
+    def check_available(self, data: DataConfig, data_dir: Path | None) -> None:
+        """Find out at once whether the data are prepared, or their place is known.
+
+        Raises:
+            UserError: If neither.
+        """
+        known = {**vars(data), **self.data_args}
+        settings = {name: known[name] for name in self.prepared_by}
+        if not sources.prepared_file(None, self.data_args["own"], settings, None).is_file():
+            find_place(self.data_args["own"])
+
+
+def key_of(kind: str, path: str, name: str, read: Mapping[str, str], make: Callable[[Place], Survey]) -> tuple[str, Survey]:
+    """Return the name of data at a path, and their survey; their place is noted.
+
+    Args:
+        kind: The kind of data: ``texts``.
+        path: Their file or folder.
+        name: The word that names them; empty takes the file's.
+        read: Options of reading; empty ones are left out.
+        make: Makes a survey.
+
+    Raises:
+        UserError: If they cannot be read, or no model can be trained on them.
+    """
+    place = Place(str(Path(path).expanduser().absolute()), {option: value for option, value in read.items() if value})
+    survey = surveyed(kind, place, lambda: make(place))
+    key = data_key(plain_name(name or Path(path).expanduser().absolute().stem), survey)
+    note_place(key, place, survey.remarks)
+    return key, survey
+
+
+def check_key(kind: str, key: str) -> None:
+    """Refuse a task on data without the name of data.
+
+    Raises:
+        UserError: With what was expected.
+    """
+    if not KEY.fullmatch(key):
+        raise UserError(f"task {kind!r} expects a file or folder, as in {kind}(path='FILE'), got data={key!r}.")
+
+
+def full_name(kind: str, options: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    """Return the name of a task as records hold it: its data, and the options that are not the usual ones."""
+    chosen = {option: value for option, value in sorted(options.items()) if value != usual.get(option)}
+    return format_encoding(kind, chosen, literal=True)
