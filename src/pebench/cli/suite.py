@@ -46,7 +46,9 @@ def check_choice(options: argparse.Namespace) -> None:
         UserError: With what was expected.
     """
     if not (options.config or options.suite or options.task or options.data):
-        raise UserError("expected --task NAME, --data PATH or --suite NAME, or --config FILE. Try: pebench run --suite quickstart")
+        raise UserError(
+            "expected --task NAME, --data PATH or --suite NAME, or --config FILE. Try: pebench run --suite quickstart"
+        )
     if options.config and (given := [name for name in WITHOUT_CONFIG if getattr(options, name)]):
         flags = ", ".join("--" + name.replace("settings", "set").replace("_", "-") for name in given)
         raise UserError(f"--config makes exactly the run of a file: it does not go with {flags}.")

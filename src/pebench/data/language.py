@@ -7,7 +7,6 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
@@ -16,6 +15,7 @@ from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers
 from pebench.data.batches import Windows
 from pebench.data.hub import load_hub
 from pebench.data.tables import Columns
+from pebench.data.tokens import byte_pairs, characters
 from pebench.errors import UserError
 from pebench.tasks import sources
 from pebench.tasks.own.files import text_of
@@ -79,27 +79,9 @@ class WikiText2(RunningText):
 
     def read(self) -> Prepared:
         """Load, make the vocabulary and encode the three splits."""
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
         data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, Columns(blank=True))
-        # On bytes, all 256 of which are in the vocabulary: no text of the other splits is unknown, so that
-        # bits per byte count all of it.
-        tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        tokenizer.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=self.vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
-        )
-        if self.vocab_size < len(pre_tokenizers.ByteLevel.alphabet()):
-            raise UserError(f"data.vocab_size must be at least the 256 bytes here, got {self.vocab_size}.")
-        tokenizer.train_from_iterator(data["train"].texts, trainer)
-        tensors = {}
-        for name, key in (("train", "train"), ("val", "validation"), ("test", "test")):
-            lines = tokenizer.encode_batch(data[key].texts)
-            tensors[name] = torch.from_numpy(np.concatenate([np.asarray(line.ids, dtype=np.int32) for line in lines]))
-        # in byte-level BPE every character of a token's name stands for one byte
-        sizes = [len(str(tokenizer.id_to_token(token))) for token in range(tokenizer.get_vocab_size())]
-        return Prepared(tensors, {"token_bytes": sizes})
+        keys = (("train", "train"), ("val", "validation"), ("test", "test"))
+        return byte_pairs({name: data[key].texts for name, key in keys}, self.vocab_size)
 
 
 class Shakespeare(RunningText):
@@ -114,19 +96,7 @@ class Shakespeare(RunningText):
         sources.check_contents(self.source, path.name, hashlib.sha256(text.encode()).hexdigest(), str(path))
         first, second = int(0.9 * len(text)), int(0.95 * len(text))
         parts = {"train": text[:first], "val": text[first:second], "test": text[second:]}
-        # Of the training part alone: a vocabulary must not know what comes in the test.
-        characters = sorted(set(parts["train"]))
-        if len(characters) + 1 > self.vocab_size:
-            raise UserError(f"data.vocab_size must be at least {len(characters) + 1} here, got {self.vocab_size}.")
-        number = {character: [index + 1] for index, character in enumerate(characters)}
-        # An unknown character is as many tokens as it has bytes: so each token has a number of bytes of its own, and
-        # bits per byte count all of the text.
-        number |= {character: [0] * len(character.encode()) for character in set(text) - {*characters}}
-        tensors = {
-            name: torch.tensor([token for character in part for token in number[character]], dtype=torch.int32)
-            for name, part in parts.items()
-        }
-        return Prepared(tensors, {"token_bytes": [1, *(len(character.encode()) for character in characters)]})
+        return characters(parts, self.vocab_size)
 
     def _text_file(self) -> Path:
         sources.check_available(self.source, self.data_dir)

@@ -121,7 +121,13 @@ def is_task(name: str) -> bool:
     """Return True if a name means a task; the module of a place is imported to see."""
     with contextlib.suppress(UserError):
         base = name.partition("(")[0].rstrip()
-        return base in TASKS or base in MAKERS or base in _registered or base in plugins.offered(plugins.TASKS)[0] or _at_place(base)
+        return (
+            base in TASKS
+            or base in MAKERS
+            or base in _registered
+            or base in plugins.offered(plugins.TASKS)[0]
+            or _at_place(base)
+        )
     return False
 
 
@@ -211,7 +217,9 @@ def _load(name: str) -> Task | Maker:
         return _registered[name]
     if hint := plugins.hint_of_file(name, plugins.TASKS):
         raise UserError(f"unknown task {name!r}.{hint}")
-    raise unknown_name("task", name, [*TASKS, *MAKERS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"])
+    raise unknown_name(
+        "task", name, [*TASKS, *MAKERS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"]
+    )
 
 
 def _is_task_or_maker(found: Any) -> bool:

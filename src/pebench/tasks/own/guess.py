@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from pebench.errors import UserError
+from pebench.tasks.own import image_folder, running_text
 from pebench.tasks.own.tables import READERS
 
-TABLES = tuple(READERS)
+KINDS = {"images": image_folder.ENDINGS, "texts": tuple(READERS), "corpus": running_text.ENDINGS}
+"""Endings of files by the task that takes them."""
 
 
 def task_of_path(path: str) -> str:
@@ -21,8 +23,9 @@ def task_of_path(path: str) -> str:
     if not place.exists():
         raise UserError(f"--data expects a file or folder, but there is no {path!r}.")
     found = {file.suffix.lower() for file in ([place] if place.is_file() else place.rglob("*")) if file.is_file()}
-    kinds = {"texts": TABLES}
-    for kind, endings in kinds.items():
+    # A folder of images may hold a table about them, and one of tables a text that explains them.
+    for kind, endings in KINDS.items():
         if found & {*endings}:
             return f"{kind}(path={path!r})"
-    raise UserError(f"--data {path}: expected {', '.join(TABLES)}; got {', '.join(sorted(found)) or 'no files'}.")
+    known = "; ".join(f"{kind}: {', '.join(endings)}" for kind, endings in KINDS.items())
+    raise UserError(f"--data {path}: expected {known}; got {', '.join(sorted(found)) or 'no files'}.")

@@ -1,7 +1,7 @@
 """Places of a user's data: a record holds their name and checksum alone, and the path is looked up here. No torch here.
 
-A command that is given a path notes it twice: in the variable `VARIABLE`, which reaches the processes of its runs on any
-executor, and in the cache, by which a later command without the path finds it.
+A command that is given a path notes it twice: in the variable `VARIABLE`, which reaches the processes of its runs on
+any executor, and in the cache, by which a later command without the path finds it.
 """
 
 import hashlib
@@ -93,8 +93,10 @@ def surveyed(kind: str, place: Place, make: Callable[[], Survey]) -> Survey:
 
 def note_place(key: str, place: Place, remarks: list[str]) -> None:
     """Make known where data are, to this process and those of its runs."""
-    os.environ[VARIABLE] = json.dumps(_known() | {key: asdict(place)})
-    _remarks.setdefault(key, remarks)
+    known = _known()
+    if known.get(key) != asdict(place):  # else the user has been told
+        os.environ[VARIABLE] = json.dumps(known | {key: asdict(place)})
+        _remarks[key] = remarks
 
 
 def take_remarks(key: str) -> list[str]:
@@ -115,8 +117,9 @@ def find_place(key: str) -> Place:
         for note in sorted(_folder().glob("*.json")):
             try:
                 values = json.loads(note.read_text(encoding="utf-8"))
-                if key.endswith("-" + values["survey"]["sha256"][:12]):
-                    known = values["place"]
+                place = values["place"]
+                if key.endswith("-" + values["survey"]["sha256"][:12]) and Path(place["path"]).exists():
+                    known = place
             except (OSError, ValueError, KeyError, TypeError):
                 continue
     if known is None:

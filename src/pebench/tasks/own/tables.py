@@ -144,30 +144,30 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
     listed = ", ".join(names) or "none"
     if len({*names}) < len(names):
         raise UserError(f"{place} has two columns of one name: {listed}.")
-    chosen = {}
-    for part in ("text", "label", "split"):
-        if column := options.get(part):
-            if column not in names:
-                raise UserError(f"{place} has no column {column!r} (option {part}). It has: {listed}.")
-            chosen[part] = column
-    lower = {name.lower(): name for name in reversed(names)}
-    guessed = []
-    for part, known in (("text", TEXT_NAMES), ("label", LABEL_NAMES), ("split", (SPLIT_COLUMN,))):
-        free = [lower[name] for name in known if name in lower and lower[name] not in chosen.values()]
-        if part not in chosen and free:
-            chosen[part] = free[0]
-            guessed.append(f"{part}={free[0]}")
-    rest = [name for name in names if name not in chosen.values()]
+    chosen = {part: column for part in ("text", "label", "split") if (column := options.get(part))}
+    for part, column in chosen.items():
+        if column not in names:
+            raise UserError(f"{place} has no column {column!r} (option {part}). It has: {listed}.")
+    guessed = _guessed(names, chosen)
     for part in ("text", "label"):
-        if part not in chosen:
-            # Of two columns where one is known, the other is plain.
-            if len(rest) != 1 or not {"text", "label"} & set(chosen):
-                raise UserError(f"{place}: which column is the {part}? Say it, as {part}=NAME. It has: {listed}.")
-            chosen[part] = rest.pop()
-            guessed.append(f"{part}={chosen[part]}")
-    if guessed and (sentence := f"columns by their names: {', '.join(guessed)}") not in remarks:
-        remarks.append(sentence)
-    return chosen
+        if part not in chosen | guessed:
+            raise UserError(f"{place}: which column is the {part}? Say it, as {part}=NAME. It has: {listed}.")
+    if guessed:
+        remarks.append(f"columns by their names: {', '.join(f'{part}={name}' for part, name in guessed.items())}")
+    return chosen | guessed
+
+
+def _guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns that names suggest, of those that are not chosen."""
+    lower = {name.lower(): name for name in reversed(names) if name not in chosen.values()}
+    found = {}
+    for part, known in (("text", TEXT_NAMES), ("label", LABEL_NAMES), ("split", (SPLIT_COLUMN,))):
+        if part not in chosen and (free := [lower[name] for name in known if name in lower]):
+            found[part] = free[0]
+    rest = [name for name in names if name not in (chosen | found).values()]
+    lacking = [part for part in ("text", "label") if part not in chosen | found]
+    # Of two columns where one is known, the other is plain.
+    return found | {lacking[0]: rest[0]} if len(rest) == len(lacking) == 1 else found
 
 
 def columns_of(path: Path) -> tuple[list[str], Rows]:
@@ -196,7 +196,9 @@ def _delimited(path: Path) -> tuple[list[str], Rows]:
                 if row:  # not an empty line
                     yield reader.line_num, row
         except csv.Error as error:
-            raise UserError(f"{path}, line {reader.line_num}: {error}: is a quotation mark missing or doubled?") from error
+            raise UserError(
+                f"{path}, line {reader.line_num}: {error}: is a quotation mark missing or doubled?"
+            ) from error
 
     found = rows()
     _, names = next(found, (0, []))

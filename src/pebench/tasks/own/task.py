@@ -1,4 +1,4 @@
-"""Tasks on data of a user's own: everything that a record needs stands in their names, and no path does. No torch here."""
+"""Tasks on a user's data: all that a record needs stands in their names, and no path does. No torch here."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -33,7 +33,9 @@ class OwnTask(Task):
             find_place(self.data_args["own"])
 
 
-def key_of(kind: str, path: str, name: str, read: Mapping[str, str], make: Callable[[Place], Survey]) -> tuple[str, Survey]:
+def key_of(
+    kind: str, path: str, name: str, read: Mapping[str, str], make: Callable[[Place], Survey]
+) -> tuple[str, Survey]:
     """Return the name of data at a path, and their survey; their place is noted.
 
     Args:

@@ -14,7 +14,7 @@ from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import TEXT_CLASSIFICATION
-from pebench.tasks.own.cuts import cut, overlaps, text_keys
+from pebench.tasks.own.cuts import split_examples, text_keys
 from pebench.tasks.own.places import Place, Survey
 from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
 from pebench.tasks.own.tables import Texts, check_classes, read_texts
@@ -29,12 +29,12 @@ SAMPLE = 20_000
 WORD = re.compile(r"\w+|[^\w\s]")
 
 SPLITS = (
-    "those of the data, where it has them; a split that it lacks is a tenth of the different training texts, in the order "
-    "of their SHA-256 (equal but for case and spaces are one): test the first tenth, validation the next"
+    "those of the data, where it has them; a split that it lacks is a tenth of the different training texts, in the "
+    "order of their SHA-256 (equal but for case and spaces are one): test the first tenth, validation the next"
 )
 
 
-def texts(
+def texts(  # noqa: PLR0913 - options, which users know by name
     *,
     path: str = "",
     text: str = "",
@@ -114,27 +114,14 @@ def examined(found: Texts, where: str) -> tuple[list[str], NDArray[np.int8], str
     """
     classes = check_classes(found, where)
     keys = text_keys(found.texts)
-    splits, rule = cut(keys, found.splits or None)
-    counts = np.bincount(splits, minlength=3)
-    for name, count in zip(("train", "validation", "test"), counts, strict=True):
-        if not count:
-            raise UserError(f"{where} has too few different texts, {len(np.unique(keys))}: the split {name} has none.")
-    labels = np.array(found.labels, dtype=object)
-    trained = set(labels[splits == 0])
-    if absent := [name for name in classes if name not in trained]:
-        number = int((labels == absent[0]).sum())
-        raise UserError(
-            f"{where}: the class {absent[0]!r} ({number} of {len(labels):,} rows) has no training example"
-            f"{f', nor have {len(absent) - 1} more classes' if len(absent) > 1 else ''}: leave it out, or give splits."
-        )
+    number = {name: index for index, name in enumerate(classes)}
+    labels = np.array([number[label] for label in found.labels])
+    splits, split_remarks = split_examples(keys, found.splits or None, labels, classes, where)
     digest = hashlib.sha256()
     for row in zip(found.texts, found.labels, found.splits or [""] * len(found.texts), strict=True):
         digest.update(json.dumps(row).encode())
-    amounts = ", ".join(f"{n:,} {what}" for n, what in zip(counts, ("train", "validation", "test"), strict=True))
-    remarks = [
-        f"{len(found.texts):,} texts in {len(classes)} classes ({_few(classes)})", *found.remarks,
-        f"splits: {amounts} ({rule})", *(f"warning: {text}" for text in overlaps(keys, splits)),
-    ]  # fmt: skip
+    first = f"{len(found.texts):,} texts in {len(classes)} classes ({_few(classes)})"
+    remarks = [first, *dict.fromkeys(found.remarks), *split_remarks]
     return classes, splits, digest.hexdigest(), remarks
 
 

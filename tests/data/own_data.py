@@ -1,0 +1,51 @@
+"""Small data of a user, written for tests."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from PIL import Image
+
+LABELS = ("bad", "good")
+
+
+def texts(count: int = 200) -> list[tuple[str, str]]:
+    noise = random.Random(0)
+    words = [f"word{index}" for index in range(50)]
+    return [(" ".join(noise.choices(words, k=noise.randint(3, 12))), LABELS[noise.randrange(2)]) for _ in range(count)]
+
+
+def write_csv(path: Path, rows, names=("text", "label"), delimiter: str = ",") -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows([names, *rows])
+    return path
+
+
+def write_jsonl(path: Path, rows, names=("text", "label")) -> Path:
+    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def write_parquet(path: Path, rows, names=("text", "label")) -> Path:
+    columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def write_images(folder: Path, count: int = 40, side: int = 12, mode: str = "RGB") -> Path:
+    noise = np.random.default_rng(0)
+    for index in range(count):
+        place = folder / LABELS[index % 2] / f"{index:03}.png"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shape = (side, side) if mode == "L" else (side, side, len(mode))
+        Image.fromarray(noise.integers(0, 256, shape, dtype=np.uint8), mode).save(place)
+    return folder
+
+
+def book(lines: int = 400) -> str:
+    return "".join(f"{text}: {label}.\n" for text, label in texts(lines))
