@@ -13,7 +13,7 @@ from pebench.cli.preview import print_preview, print_states, summary
 from pebench.cli.report import PAGE
 from pebench.cli.suite import check_choice, requested_plan, run_options
 from pebench.engine.checks import data_remarks
-from pebench.engine.execution import execution
+from pebench.engine.execution import environment, execution
 from pebench.engine.observer import Stage
 from pebench.engine.preview import preview_suite
 from pebench.engine.progress import Display
@@ -48,11 +48,11 @@ class CommandLine(Display):
 def run_command(options: argparse.Namespace) -> int:
     """Make the runs that are asked for and print their table; with ``--dry-run``, only print what would run."""
     how = run_options(options)
-    execution(options.out, how)  # refuse what cannot be before anything is planned
+    checked = execution(options.out, how)  # refuse what cannot be before anything is planned
     check_choice(options)
     console = Console(stderr=options.executor == "commands")  # whose output is the commands alone
     how["observer"] = display = CommandLine(console)
-    with leaving_at_once():
+    with leaving_at_once(), environment(checked):  # data of one's own are looked at here
         plan = requested_plan(options)
     if options.dry_run:
         for remark in data_remarks(plan.kinds):

@@ -1,5 +1,6 @@
 """Data of a user's own, read where `pebench.tasks.own.places` knows them to be."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from pebench.data.text import LabelledTexts
 from pebench.data.tokens import byte_pairs, characters, single_bytes
 from pebench.errors import UserError
 from pebench.tasks.own import image_folder, labelled_texts, running_text
-from pebench.tasks.own.places import find_place
+from pebench.tasks.own.places import Place, find_place
 
 
 class OwnTexts(LabelledTexts):
@@ -22,18 +23,23 @@ class OwnTexts(LabelledTexts):
     Args:
         own: Name and checksum of the data.
         num_classes: Number of classes.
+        origin: Options of reading data of the hub; empty for files.
         settings: As for `LabelledTexts`.
     """
 
-    def __init__(self, own: str, num_classes: int, data_dir: Path | None = None, **settings: int) -> None:
+    def __init__(
+        self, own: str, num_classes: int, origin: Mapping[str, str], data_dir: Path | None = None, **settings: int
+    ) -> None:
         super().__init__(data_dir=None, **settings)
+        self.origin = origin
         self.title, self.num_classes = own, num_classes  # type: ignore[misc]
         self.settings["own"] = own  # type: ignore[assignment]
 
     def read(self) -> Prepared:
         """Read the tables, hold them to the checksum, make the vocabulary and look every word up."""
-        found, classes, splits, sha256, _ = labelled_texts.load(find_place(self.title))
-        check_contents(self.title, sha256)
+        place = find_place(self.title, self.origin)
+        found, classes, splits, sha256, _ = labelled_texts.load(place)
+        check_contents(self.title, place, sha256)
         number = {name: index for index, name in enumerate(classes)}
         rows = {}
         for index, name in enumerate(SPLITS):
@@ -43,7 +49,7 @@ class OwnTexts(LabelledTexts):
         return self.encoded(rows)
 
 
-def check_contents(own: str, sha256: str) -> None:
+def check_contents(own: str, place: Place, sha256: str) -> None:
     """Hold data to the checksum in their name.
 
     Raises:
@@ -51,7 +57,7 @@ def check_contents(own: str, sha256: str) -> None:
     """
     if not own.endswith(f"-{sha256[:12]}"):
         raise UserError(
-            f"the data at {find_place(own).path} are not {own} any more: they have changed, to SHA-256 {sha256[:12]}. "
+            f"the data at {place.path or place.read['hub']} are not {own} any more: they have changed, to SHA-256 {sha256[:12]}. "
             "Put the former ones back, or ask for these by their path."
         )
 
@@ -72,8 +78,8 @@ class OwnCorpus(RunningText):
 
     def read(self) -> Prepared:
         """Read the text, hold it to the checksum, and cut it into tokens."""
-        texts, sha256, _ = running_text.load(find_place(self.title))
-        check_contents(self.title, sha256)
+        texts, sha256, _ = running_text.load(place := find_place(self.title))
+        check_contents(self.title, place, sha256)
         if self.tokens == "bpe":  # by lines, as a text at once would take gigabytes
             lines = {name: text.splitlines(keepends=True) for name, text in texts.items()}
             return byte_pairs(lines, self.vocab_size)
@@ -101,8 +107,8 @@ class OwnImages(Images):
 
     def read(self) -> Prepared:
         """Decode every image, held to the checksum of their files."""
-        files, labels, splits, sha256, _ = image_folder.load(find_place(self.title))
-        check_contents(self.title, sha256)
+        files, labels, splits, sha256, _ = image_folder.load(place := find_place(self.title))
+        check_contents(self.title, place, sha256)
         channels, side = self.shape
         tensors = {}
         for index, name in enumerate(SPLITS):

@@ -100,8 +100,8 @@ def find_task(name: str) -> Task:
     if name not in _found:
         base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
         task = _own(base, options) if base in MAKERS else _make(base, options)
-        if "path" in options and base in MAKERS:
-            return task  # what is there may change
+        if base in MAKERS and "data" not in options:
+            return task  # what is at its path may change
         _found[name] = task
     return _found[name]
 

@@ -16,7 +16,7 @@ from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 from pebench.tasks.own.cuts import content_key, split_examples
 from pebench.tasks.own.files import SPLIT_NAMES, require_train
-from pebench.tasks.own.places import Place, Survey
+from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, sizes_text
 from pebench.tasks.own.tables import class_order
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
@@ -69,7 +69,7 @@ def images(  # noqa: PLR0913 - options, which users know by name
     sizes = {"channels": channels, "image_size": image_size, "patch": patch, "steps": steps, "batch_size": batch_size}
     given: dict[str, Any] = {option: value for option, value in sizes.items() if value}
     if path:
-        data, survey = key_of("images", path, name, {}, _survey)
+        data, survey = key_of("images", place_of(path), name, _survey)
         classes = survey.options["classes"]
         if image_size and not patch:
             given["patch"] = patch_of(image_size)

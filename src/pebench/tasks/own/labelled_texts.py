@@ -15,7 +15,8 @@ from pebench.errors import UserError
 from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import TEXT_CLASSIFICATION
 from pebench.tasks.own.cuts import split_examples, text_keys
-from pebench.tasks.own.places import Place, Survey
+from pebench.tasks.own.hub import pinned, read_hub
+from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
 from pebench.tasks.own.tables import Texts, check_classes, read_texts
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
@@ -41,6 +42,9 @@ def texts(  # noqa: PLR0913 - options, which users know by name
     label: str = "",
     split: str = "",
     name: str = "",
+    hub: str = "",
+    config: str = "",
+    revision: str = "",
     data: str = "",
     classes: int = 0,
     max_len: int = 0,
@@ -56,6 +60,9 @@ def texts(  # noqa: PLR0913 - options, which users know by name
         label: Column of the labels.
         split: Column of the splits.
         name: Name of the data in tables; the file's by default.
+        hub: Name of a data set of the Hugging Face hub, in place of a path.
+        config: Its configuration there, if it has several.
+        revision: Its commit, branch or tag; the newest by default. Records hold the commit.
         data: Name and checksum of data that are known, in place of a path.
         classes: Number of classes; found in the data.
         max_len: Longest text in tokens.
@@ -68,11 +75,17 @@ def texts(  # noqa: PLR0913 - options, which users know by name
     """
     sizes = {"max_len": max_len, "vocab_size": vocab_size, "steps": steps, "batch_size": batch_size}
     given = {option: value for option, value in sizes.items() if value}
-    if path:
-        data, survey = key_of("texts", path, name, {"text": text, "label": label, "split": split}, _survey)
+    read = {"text": text, "label": label, "split": split}
+    origin = {}
+    if hub:  # with the commit and the columns all machines read the same, so these are in the name
+        origin = {"hub": pinned(hub, revision), "config": config, **read}
+        origin = {option: value for option, value in origin.items() if value}
+    if path or (hub and not data):
+        place = place_of(path, {**read, **origin})
+        data, survey = key_of("texts", place, name or (hub.partition("@")[0].rpartition("/")[2]), _survey)
         given, classes = {**survey.options, **given}, survey.options["classes"]
     check_key("texts", data)
-    values = {**USUAL, **given, "classes": classes, "data": data}
+    values = {**USUAL, **given, **origin, "classes": classes, "data": data}
     if classes < 2:
         raise UserError(f"task 'texts' expects two classes at least, got classes={classes}.")
     train = TrainConfig(
@@ -84,7 +97,7 @@ def texts(  # noqa: PLR0913 - options, which users know by name
         summary=f"Your labelled texts {data}, {classes} classes",
         kind=TEXT_CLASSIFICATION,
         data="pebench.data.own:OwnTexts",
-        data_args={"own": data, "num_classes": classes},
+        data_args={"own": data, "num_classes": classes, "origin": origin},
         prepared_by=("own", "max_len", "vocab_size"),
         num_classes=classes,
         splits=SPLITS,
@@ -102,8 +115,11 @@ def load(place: Place) -> tuple[Texts, list[str], NDArray[np.int8], str, list[st
     Raises:
         UserError: If they cannot be read, or no model can be trained on them.
     """
-    found = read_texts(Path(place.path), place.read)
-    return found, *examined(found, place.path)
+    if hub := place.read.get("hub"):
+        found, where = read_hub(hub, place.read), hub
+    else:
+        found, where = read_texts(Path(place.path), place.read), place.path
+    return found, *examined(found, where)
 
 
 def examined(found: Texts, where: str) -> tuple[list[str], NDArray[np.int8], str, list[str]]:

@@ -54,6 +54,17 @@ class Survey:
     remarks: list[str]
 
 
+def place_of(path: str, read: Mapping[str, str] | None = None) -> Place:
+    """Return the place of a path, however it is written.
+
+    Args:
+        path: A file or folder; empty for data of the hub.
+        read: Options of reading; empty ones are left out.
+    """
+    options = {option: value for option, value in (read or {}).items() if value}
+    return Place(str(Path(path).expanduser().absolute()) if path else "", options)
+
+
 def data_key(name: str, survey: Survey) -> str:
     """Return the name and the first digits of the checksum, by which tasks, records and tables name data."""
     return f"{name}-{survey.sha256[:12]}"
@@ -106,12 +117,18 @@ def take_remarks(key: str) -> list[str]:
     return found
 
 
-def find_place(key: str) -> Place:
+def find_place(key: str, origin: Mapping[str, str] | None = None) -> Place:
     """Return where data are.
+
+    Args:
+        key: Their name.
+        origin: Options of reading data of the hub, which are where the hub is.
 
     Raises:
         UserError: If that is not known here.
     """
+    if origin:
+        return place_of("", origin)
     known = _known().get(key)
     if known is None:
         for note in sorted(_folder().glob("*.json")):
@@ -148,6 +165,8 @@ def _digest(values: Any) -> str:
 
 def _stamp(path: Path) -> str:
     """Return a checksum of the names, sizes and times of all files, which stand for their contents."""
+    if path == Path():  # of the hub: a commit stays as it is
+        return ""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     stats = [(str(file.relative_to(path)), file.stat()) for file in files]
     return _digest([(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats])

@@ -9,7 +9,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import LANGUAGE_MODELLING
 from pebench.tasks.own.files import SPLITS, files_by_split, require_train, text_of
-from pebench.tasks.own.places import Place, Survey
+from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
 
@@ -62,7 +62,7 @@ def corpus(
     given: dict[str, Any] = {option: value for option, value in sizes.items() if value}
     if path:
         # Only how it is read goes with the place; the survey depends on the tokens, too.
-        data, survey = key_of(f"corpus {tokens}", path, name, {}, lambda place: _survey(place, tokens))
+        data, survey = key_of(f"corpus {tokens}", place_of(path), name, lambda place: _survey(place, tokens))
         given = {**survey.options, **given}
     check_key("corpus", data)
     values = {**USUAL, **given, "tokens": tokens, "data": data}

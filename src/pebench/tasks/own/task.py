@@ -30,27 +30,23 @@ class OwnTask(Task):
         known = {**vars(data), **self.data_args}
         settings = {name: known[name] for name in self.prepared_by}
         if not sources.prepared_file(None, self.data_args["own"], settings, None).is_file():
-            find_place(self.data_args["own"])
+            find_place(self.data_args["own"], self.data_args.get("origin"))
 
 
-def key_of(
-    kind: str, path: str, name: str, read: Mapping[str, str], make: Callable[[Place], Survey]
-) -> tuple[str, Survey]:
-    """Return the name of data at a path, and their survey; their place is noted.
+def key_of(kind: str, place: Place, name: str, make: Callable[[Place], Survey]) -> tuple[str, Survey]:
+    """Return the name of data, and their survey; their place is noted.
 
     Args:
         kind: The kind of data: ``texts``.
-        path: Their file or folder.
+        place: Where they are.
         name: The word that names them; empty takes the file's.
-        read: Options of reading; empty ones are left out.
         make: Makes a survey.
 
     Raises:
         UserError: If they cannot be read, or no model can be trained on them.
     """
-    place = Place(str(Path(path).expanduser().absolute()), {option: value for option, value in read.items() if value})
     survey = surveyed(kind, place, lambda: make(place))
-    key = data_key(plain_name(name or Path(path).expanduser().absolute().stem), survey)
+    key = data_key(plain_name(name or Path(place.path).stem), survey)
     note_place(key, place, survey.remarks)
     return key, survey
 
