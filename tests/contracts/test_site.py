@@ -24,6 +24,7 @@ from pebench.encodings.registry import encoding_cards
 from pebench.engine.executors import EXECUTORS
 from pebench.runs.suite import suite_files
 from pebench.tasks import TASKS
+from tests.data.own_data import book, texts, write_csv, write_images
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -79,6 +80,11 @@ def test_every_command_of_a_guide_parses(guide: Path, tmp_path: Path, monkeypatc
         "import pebench\nfrom pebench.tasks import TASKS\nclass MyEncoding(pebench.PositionalEncoding): ...\n"
         "def my_task(*, length: int = 16): return TASKS['text-order']\n"
     )
+    write_csv(tmp_path / "reviews.csv", texts(), ("review", "stars"))
+    write_images(tmp_path / "photos")
+    (tmp_path / "book.txt").write_text(book())
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PEBENCH_OWN_DATA", "{}")
     monkeypatch.chdir(tmp_path)
     offered = {"my-encoding": Plugin("my-encoding", "guided:MyEncoding")}
     monkeypatch.setattr(plugins, "offered", lambda group: (offered if group is plugins.ENCODINGS else {}, {}))

@@ -56,8 +56,9 @@ def check_contents(own: str, place: Place, sha256: str) -> None:
         UserError: If they have changed since.
     """
     if not own.endswith(f"-{sha256[:12]}"):
+        where = place.path or place.read["hub"]
         raise UserError(
-            f"the data at {place.path or place.read['hub']} are not {own} any more: they have changed, to SHA-256 {sha256[:12]}. "
+            f"the data at {where} are not {own} any more: they have changed, to SHA-256 {sha256[:12]}. "
             "Put the former ones back, or ask for these by their path."
         )
 

@@ -99,10 +99,13 @@ def find_task(name: str) -> Task:
         return TASKS[name]
     if name not in _found:
         base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
-        task = _own(base, options) if base in MAKERS else _make(base, options)
-        if base in MAKERS and "data" not in options:
-            return task  # what is at its path may change
-        _found[name] = task
+        if base in MAKERS:
+            task = MAKERS[base](**_normal_options(base, MAKERS[base], options))
+            if "data" not in options:
+                return task  # what is at its path may change
+            _found[name] = task
+        else:
+            _found[name] = _make(base, options)
     return _found[name]
 
 
@@ -185,15 +188,6 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
     if not isinstance(task, Task):
         raise UserError(f"task {full!r} returned {task!r}, expected a pebench.Task.")
     return replace(task, name=full)
-
-
-def _own(kind: str, options: Mapping[str, Any]) -> Task:
-    """Return the task on a user's data; its name says all of it but the path.
-
-    Raises:
-        UserError: If the data cannot be had, or no model can be trained on them.
-    """
-    return MAKERS[kind](**_normal_options(kind, MAKERS[kind], options))
 
 
 def _load(name: str) -> Task | Maker:

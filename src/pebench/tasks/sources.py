@@ -274,8 +274,8 @@ def check_contents(source: Source, part: str, found: str, place: str) -> None:
     if found != expected:
         raise UserError(
             f"{place} is not what was published as {source.title}: expected contents of SHA-256 {expected}, got "
-            f"{found}. It is damaged or of another version: replace it, by that of {source}. Data of your own is a "
-            "task of your own, as in examples/own_task.py."
+            f"{found}. It is damaged or of another version: replace it, by that of {source}. Data of your own: "
+            "pebench run --data FILE."
         )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,15 @@ def images(  # noqa: PLR0913 - options, which users know by name
         given = {**survey.options, **given}
     check_key("images", data)
     values = {**USUAL, **given, "classes": classes, "data": data}
+    return _task(data, classes, values)
+
+
+def _task(data: str, classes: int, values: Mapping[str, Any]) -> Task:
+    """Return the task of data and all its options.
+
+    Raises:
+        UserError: For sizes that cannot be.
+    """
     channels, side, patch = (values[option] for option in ("channels", "image_size", "patch"))
     if classes < 2 or channels not in (1, 3) or side < 1 or patch < 1 or side % patch:
         raise UserError(

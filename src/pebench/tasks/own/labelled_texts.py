@@ -88,6 +88,11 @@ def texts(  # noqa: PLR0913 - options, which users know by name
     values = {**USUAL, **given, **origin, "classes": classes, "data": data}
     if classes < 2:
         raise UserError(f"task 'texts' expects two classes at least, got classes={classes}.")
+    return _task(data, classes, origin, values)
+
+
+def _task(data: str, classes: int, origin: Mapping[str, str], values: Mapping[str, Any]) -> Task:
+    """Return the task of data and all its options."""
     train = TrainConfig(
         max_steps=values["steps"], batch_size=values["batch_size"], learning_rate=2e-3, monitor="metric"
     )
