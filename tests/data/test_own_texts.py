@@ -1,11 +1,13 @@
 """Labelled texts of a user: read in every form, cut by the rule, and refused by name where they are bad."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 
 from pebench.data import datamodule
+from pebench.engine.executors.server import data_environment
 from pebench.errors import UserError
 from pebench.tasks import find_task
 from pebench.tasks.own import take_remarks, task_of_path
@@ -205,10 +207,16 @@ def test_unknown_data_are_told(monkeypatch, tmp_path):
     name = named(write_csv(tmp_path / "a.csv", ROWS))
     monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "other cache"))
     datamodule(name).prepare_data()  # the place is in the environment, which reaches every executor
-    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "third cache"))
     monkeypatch.delenv("PEBENCH_OWN_DATA")
+    task = find_task(name)
+    task.check_available(task.budgets["quick"].data, None)  # prepared: the place is not asked for
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "third cache"))
     with pytest.raises(UserError, match=r"the data mine-[0-9a-f]{12} are not known on this machine"):
         datamodule(name).prepare_data()
-    task = find_task(name)
     with pytest.raises(UserError, match="are not known on this machine"):
         task.check_available(task.budgets["quick"].data, None)
+
+
+def test_the_place_reaches_processes_of_runs_on_any_executor(tmp_path):
+    key = find_task(named(write_csv(tmp_path / "a.csv", ROWS))).data_args["own"]
+    assert json.loads(data_environment()["PEBENCH_OWN_DATA"])[key]["path"] == str(tmp_path / "a.csv")

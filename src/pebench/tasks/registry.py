@@ -99,13 +99,10 @@ def find_task(name: str) -> Task:
         return TASKS[name]
     if name not in _found:
         base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
-        if base in MAKERS:
-            task = MAKERS[base](**_normal_options(base, MAKERS[base], options))
-            if "data" not in options:
-                return task  # what is at its path may change
-            _found[name] = task
-        else:
-            _found[name] = _make(base, options)
+        made = MAKERS[base](**_normal_options(base, MAKERS[base], options)) if base in MAKERS else _make(base, options)
+        if base in MAKERS and "data" not in options:
+            return made  # what is at its path may change
+        _found[name] = made
     return _found[name]
 
 

@@ -156,9 +156,9 @@ def decoded(path: Path, channels: int, side: int) -> NDArray[np.uint8]:
     from PIL import Image, ImageOps
 
     try:
-        with warnings.catch_warnings(), Image.open(path) as file:
+        with warnings.catch_warnings(), Image.open(path) as image:
             warnings.simplefilter("ignore")  # Pillow's, on odd metadata
-            image = ImageOps.exif_transpose(file)
+            ImageOps.exif_transpose(image, in_place=True)
             if image.mode.startswith("I"):
                 # Of 16 bits a PNG or TIFF; Pillow would clip them instead.
                 pixels = np.asarray(image).astype(np.int64)
@@ -168,7 +168,8 @@ def decoded(path: Path, channels: int, side: int) -> NDArray[np.uint8]:
             if "A" in image.mode or "transparency" in image.info:
                 image = image.convert("RGBA")
                 image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
-            image = image.convert("L" if channels == 1 else "RGB")
+            if image.mode != (mode := "L" if channels == 1 else "RGB"):
+                image = image.convert(mode)
             if image.size != (side, side):
                 image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
             pixels = np.asarray(image, dtype=np.uint8)
