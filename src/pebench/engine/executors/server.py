@@ -12,7 +12,8 @@ from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.observer import Observer
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.runs.parent import end_with_parent, end_without_guests
 from pebench.tasks.registry import TASKS
 
@@ -139,7 +140,7 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
             except Exception as error:  # a task, and so its data, may be anyone's
                 frame = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{frame.filename}:{frame.lineno}"
-                problems.append(f"{config.task}: its data raised {type(error).__name__}: {shown(error)} ({place})")
+                problems.append(f"{config.task}: its data raised {type(error).__name__}: {first_line(error)} ({place})")
     return problems
 
 
