@@ -4,6 +4,7 @@ import copy
 import json
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.plan import PLANS, planned_runs, unreadable_records, write_plan
 from pebench.runs.records import (
+    FAILURE,
     FILE_NAME,
     Record,
     damage,
@@ -113,6 +115,40 @@ def test_a_record_of_another_run_is_not_taken_for_this_one(tmp_path: Path) -> No
     path.write_bytes(write_record(OTHER, tmp_path / "elsewhere").read_bytes())
     assert find_record(CONFIG, tmp_path) is None
     assert damage(CONFIG, tmp_path) == f"it is the record of {OTHER.config.directory}, protocol 0.2"
+
+
+@pytest.mark.parametrize("damaged", ["cut", "changed", "of another run"])
+def test_what_run_makes_again_is_to_do_for_status_and_a_dry_run(damaged: str, tmp_path: Path, capsys: Any) -> None:
+    path = write_record(RECORD, tmp_path)
+    asked = ["run", "--task", "vit-digits", "--tier", "smoke", "--pe", "rope", "--seed", "0", "--device", "cpu"]
+    asked += ["--dry-run", "--out", str(tmp_path)]
+    for spoil, state in ((False, "done"), (True, "to do")):
+        if spoil and damaged == "of another run":
+            path.write_bytes(write_record(OTHER, tmp_path / "elsewhere").read_bytes())
+            shutil.rmtree(tmp_path / "elsewhere")
+        elif spoil:
+            text = path.read_text()
+            path.write_text(text[:-20] if damaged == "cut" else text.replace("3562", "3563"))
+        assert main(["status", str(tmp_path)]) == 0
+        status = capsys.readouterr().out
+        assert f"1 {state}" in status.splitlines()[0]
+        assert main(asked) == 0
+        dry = capsys.readouterr().out
+        assert re.search(rf"{state} +{CONFIG.directory}", dry)
+        assert [f"  {CONFIG.directory}\n" in status, "1 record cannot be read" in dry] == [spoil] * 2
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, FAILURE])
+def test_a_record_in_another_runs_folder_is_named_and_left_out(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_record(OTHER, tmp_path)
+    stranger = RECORD if name == FILE_NAME else replace(RECORD, status="failed", error={"kind": "lost"})
+    path = write_record(stranger, tmp_path)
+    folder = path.parent.rename(path.parent.with_name("seed1-0123456789ab"))
+    assert read_records(tmp_path) == [OTHER]
+    assert f"{folder / name} is left out: it is the record of {CONFIG.directory}" in caplog.text
+    assert read_records(folder) == [stranger]  # asked for by its own place
 
 
 def test_a_record_changed_by_hand_is_refused_and_one_changed_in_python_is_not(tmp_path: Path) -> None:
