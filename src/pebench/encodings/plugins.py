@@ -16,6 +16,7 @@ from pebench.encodings.cards import EncodingCard, card_of, read_card
 from pebench.encodings.origins import digest, folder_of
 from pebench.encodings.sources import UnreadableError, find_source
 from pebench.errors import UserError, nearest
+from pebench.exits import without_exits
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,8 @@ def import_module(module: str, what: str) -> ModuleType:
         UserError: If there is none, or importing it fails.
     """
     try:
-        return importlib.import_module(module)
+        with without_exits():
+            return importlib.import_module(module)
     # a script without a main guard may exit when it is imported
     except (Exception, SystemExit) as error:
         # the module or a package around it is missing; a missing dependency of it is another failure, told below

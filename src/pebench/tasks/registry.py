@@ -18,6 +18,7 @@ from pebench.encodings.options import split_options
 from pebench.encodings.origins import digest, source_of
 from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
+from pebench.exits import without_exits
 from pebench.formatting import format_encoding
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Task
@@ -167,7 +168,8 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
     chosen = _normal_options(name, found, options)
     full = format_encoding(name, dict(sorted(chosen.items())), literal=True)
     try:
-        task = found(**chosen)
+        with without_exits():
+            task = found(**chosen)
     except (Exception, SystemExit) as error:  # it is anyone's code, which may end the program, too
         reason = str(error) if isinstance(error, ValueError | UserError) else f"{type(error).__name__}: {error}"
         raise UserError(f"task {full!r}: {reason}") from error

@@ -137,7 +137,7 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
                 data.train_dataloader()
             except (UserError, ValueError, OSError) as error:
                 problems.append(f"{config.task}: {error}")
-            except Exception as error:  # a task, and so its data, may be anyone's
+            except (Exception, SystemExit) as error:  # a task, and so its data, may be anyone's
                 frame = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{frame.filename}:{frame.lineno}"
                 problems.append(f"{config.task}: its data raised {type(error).__name__}: {first_line(error)} ({place})")
