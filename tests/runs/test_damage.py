@@ -5,6 +5,7 @@ import json
 import random
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -169,6 +170,50 @@ def test_records_without_a_checksum_stay_as_they_are_to_the_byte(tmp_path: Path)
     write_jsonl(read_records(second), first)
     assert first.read_bytes() == second.read_bytes()
     assert b"checksum" not in first.read_bytes()
+
+
+CODE = """
+from dataclasses import replace
+from pathlib import Path
+from pebench import PositionalEncoding
+from pebench.tasks import TASKS
+Path("imported").touch()
+task = replace(TASKS["vit-digits"], name="task")
+Mine = type("Mine", (PositionalEncoding,), {})
+"""
+
+
+@pytest.mark.parametrize("verb", [["report"], ["compare", "runs"], ["report", "--format", "html"]])
+def test_a_record_imports_no_code_and_its_user_may(
+    verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    name = f"code_of_a_stranger_{len(verb)}_{verb[0]}"
+    Path(f"{name}.py").write_text(CODE)
+    write_record(replace(RECORD, config=replace(CONFIG, task=f"{name}:task")), Path("runs"))
+    assert main([*verb, "runs"]) == 2
+    assert f"--task {name}:task" in capsys.readouterr().err
+    assert not Path("imported").exists()
+    assert str(tmp_path) not in sys.path
+    assert main([*verb, "runs", "--task", f"{name}:task"]) == 0
+    assert Path("imported").exists()
+    capsys.readouterr()
+
+
+def test_a_record_of_an_encoding_within_others_imports_no_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("code_of_another.py").write_text(CODE)
+    for encoding, options in (("code_of_another:Mine", {}), ("stack", {"first": "code_of_another:Mine"})):
+        config = replace(CONFIG, encoding=encoding, encoding_args=options)
+        write_record(replace(RECORD, config=config), Path("runs"))
+    for verb in (["report"], ["report", "--format", "html"], ["status"], ["merge", "--records", "r.jsonl"]):
+        assert main([*verb, "runs"]) == 0
+    assert not Path("imported").exists()
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("place", [("config", "task"), ("config", "encoding"), ("config", "tier")])
