@@ -108,6 +108,8 @@ def _prepare_and_send(
     follow_parent()
     try:
         problems = _prepare(kinds, options, connection.send)
+    except UserError as error:  # a module that registers tasks may fail here alone, in a process of its own
+        problems = [str(error)]
     except Exception:
         problems = [f"pebench failed while preparing; please report this:\n{traceback.format_exc()}"]
     connection.send(problems)
