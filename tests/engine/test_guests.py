@@ -85,9 +85,7 @@ def test_a_guest_that_ends_its_process_leaves_a_failure(tmp_path: Path) -> None:
     assert (record.ok, record.reason) == (False, "ended with exit code 75")
 
 
-def test_a_guest_that_ends_its_process_ends_no_other_run_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guest_that_ends_its_process_ends_no_other_run_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"this process would have ended with {code}"))
     failed, other = executed("sequential", ["guests:Exits", "none"], tmp_path)
     assert (failed.ok, other.ok) == (False, True)
@@ -96,7 +94,9 @@ def test_a_guest_that_ends_its_process_ends_no_other_run_in_it(
     assert len(read_records(tmp_path)) == 2
 
 
-@pytest.mark.parametrize(("name", "reason"), [("ExitsAtOnce", r"os\._exit\(75\) was called"), ("Leaves", "SystemExit: 75")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("ExitsAtOnce", r"os\._exit\(75\) was called"), ("Leaves", "SystemExit: 75")]
+)
 def test_a_guest_that_ends_its_process_when_it_is_built_is_refused(
     name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,8 +114,8 @@ def recorded_task(name: str) -> Task:
     # Without `plugins.at_place`, which has Python search the current folder.
     if PLACE.fullmatch(base) and base not in _registered and module not in sys.modules:
         raise UserError(
-            f"these are records of the task {name!r}, whose metric is in code of yours, and a record imports no code by "
-            f"itself. Name the task in the command: --task {base}; in Python, import {module} before."
+            f"these are records of the task {name!r}, whose metric is in code of yours, and a record imports no code "
+            f"by itself. Name the task in the command: --task {base}; in Python, import {module} before."
         )
     return find_task(name)
 

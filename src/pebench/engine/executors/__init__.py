@@ -53,7 +53,7 @@ class Executor(Protocol):
 
         Raises:
             KeyboardInterrupt: On Ctrl-C, once no run of ours goes on.
-            UserError: If a cluster does not answer, or takes no job. `check_settings` has refused wrong settings before.
+            UserError: If a cluster does not answer, or takes no job. Wrong settings are refused by `check_settings`.
         """
 
 

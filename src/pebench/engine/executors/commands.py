@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pebench.encodings.plugins import add_paths
 from pebench.errors import UserError, unknown_name
+from pebench.exits import without_exits
 from pebench.runs.suite.declaration import Suite
 
 
@@ -53,7 +54,8 @@ def _run(path: Path) -> object:
         UserError: If the file fails, with the line.
     """
     try:
-        return runpy.run_path(str(path)).get("SUITE")
+        with without_exits():
+            return runpy.run_path(str(path)).get("SUITE")
     except UserError as error:
         raise UserError(f"suite file {path}: {error}") from error
     except (Exception, SystemExit) as error:  # else a file that exits would end this command as a success
