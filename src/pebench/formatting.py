@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+MOST = 500
+"""Most characters that a message repeats of what a plug-in or a library said: some lines of a terminal."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where there is not one.

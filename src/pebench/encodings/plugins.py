@@ -17,6 +17,7 @@ from pebench.encodings.origins import digest, folder_of
 from pebench.encodings.sources import UnreadableError, find_source
 from pebench.errors import UserError, nearest
 from pebench.exits import without_exits
+from pebench.formatting import MOST, first_line, quoted
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def check_name(name: str, what: str, ours: Iterable[str], known: str | None, gro
     """
     article = "an" if group.kind[0] in "aeiou" else "a"
     if not NAME.fullmatch(name):
-        raise UserError(f"expected a name of letters, digits and . _ - for {article} {group.kind}, got {name!r}.")
+        raise UserError(f"expected a name of letters, digits and . _ - for {article} {group.kind}, got {quoted(name)}.")
     if name in ours:
         raise UserError(f"{group.kind} {name!r} is one of pebench's own; register {what} by another name.")
     if known:
@@ -248,7 +249,7 @@ def import_module(module: str, what: str) -> ModuleType:
             raise UserError(
                 f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
             ) from error
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = first_line(f"{type(error).__name__}: {error}", MOST)
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from pebench.config import SECTIONS, RunConfig, override, setting_names, typed
 from pebench.encodings.registry import normal_options
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import quoted
 from pebench.tasks.base import Task
 from pebench.tasks.registry import find_task
 
@@ -44,7 +45,7 @@ def configure(
     if tier not in card.budgets:
         # Valid are the tiers of this task, not all of them: embedded tasks have no core, and the others no quick.
         valid = ", ".join(card.budgets)
-        raise UserError(f"task {task!r} has no tier {tier!r}. Valid for it: {valid}.")
+        raise UserError(f"task {task!r} has no tier {quoted(tier)}. Valid for it: {valid}.")
     encoding_args = normal_options(encoding, encoding_args or {})
     budget = card.budgets[tier]
     config = RunConfig(
@@ -78,7 +79,7 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
         elif isinstance(value, Mapping):
             parts[name] = value
         else:
-            raise UserError(f"{name} expects a mapping, got {value!r}.")
+            raise UserError(f"{name} expects a mapping, got {quoted(value)}.")
     if missing := [name for name in ("task", "encoding", *SECTIONS) if name not in values]:
         raise UserError(f"{missing[0]} is missing.")
     names = given.pop("task"), given.pop("encoding"), given.pop("seed", 0), given.pop("tier", "core")
