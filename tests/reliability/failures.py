@@ -329,8 +329,14 @@ FAILURES = {
         ),
     ),
     "bad input": Failure(
-        "arguments that are empty, huge, of another kind, special to a shell, a page or Python",
+        "arguments, suite files, plug-ins and data that are empty, huge, cut, of another kind, or end the program",
         "one message, the exit code that is documented, nothing half-written",
-        ("reliability/test_bad_inputs.py::test_bad_input_is_told_in_one_message",),
+        (
+            "reliability/test_bad_inputs.py::test_bad_input_is_told_in_one_message",
+            "reliability/test_bad_inputs.py::test_a_bad_suite_file_is_told_in_one_message",
+            "reliability/test_bad_inputs.py::test_a_bad_plug_in_is_told_in_one_message",
+            "reliability/test_bad_data.py::test_damaged_prepared_data_are_the_same_data_again",
+            "reliability/test_bad_data.py::test_a_damaged_table_is_named_or_as_it_was",
+        ),
     ),
 }
