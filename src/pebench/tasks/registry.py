@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from pebench.config.names import PLACE
 from pebench.encodings import plugins
 from pebench.encodings import registry as encodings
 from pebench.encodings.options import split_options
@@ -101,23 +100,6 @@ def find_task(name: str) -> Task:
     if name not in _found:
         _found[name] = _make(*split_options(name, "a task as in vit-digits or my_module:my_task(length=32)"))
     return _found[name]
-
-
-def recorded_task(name: str) -> Task:
-    """Return the task that a record names, as `find_task` does, but import no module that a record alone names.
-
-    Raises:
-        UserError: If its module is not imported yet, with what to do; and where `find_task` raises it.
-    """
-    base = name.partition("(")[0]
-    module = base.partition(":")[0]
-    # Without `plugins.at_place`, which has Python search the current folder.
-    if PLACE.fullmatch(base) and base not in _registered and module not in sys.modules:
-        raise UserError(
-            f"these are records of the task {name!r}, whose metric is in code of yours, and a record imports no code "
-            f"by itself. Name the task in the command: --task {base}; in Python, import {module} before."
-        )
-    return find_task(name)
 
 
 def normal_name(name: str) -> str:
