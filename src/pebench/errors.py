@@ -65,18 +65,3 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     lower = {other.lower(): other for other in sorted(known, reverse=True)}
     near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.6)
     return lower[near[0]] if near else None
-
-
-def shown(value: object, most: int = 100) -> str:
-    """Return what a message repeats of something that was given: its first line, and no more than that fits one.
-
-    Args:
-        value: An exception, or a text.
-        most: Largest number of characters.
-
-    Example:
-        >>> shown("a very long text", most=8)
-        'a ver...'
-    """
-    line = next(iter(str(value).strip().splitlines()), "")
-    return line if len(line) <= most else f"{line[: most - 3]}..."

@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+MOST = 500
+"""Most characters that a message repeats of what a plug-in or a library said: some lines of a terminal."""
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural where there is not one.
@@ -23,11 +26,23 @@ def quoted(value: Any, most: int = 80) -> str:
         >>> quoted("rope"), quoted("\x1b[31mred"), quoted([1] * 50, most=12)
         ("'rope'", "'\\x1b[31mred'", '[1, 1, 1, 1…')
     """
-    if isinstance(value, str | bytes | list | tuple) and len(value) > most:
-        value = value[:most]  # the text of all of it may be very long
-        text = printable(repr(value))[: most - 1] + "…"
-    else:
-        text = printable(repr(value)).replace("\n", " ")
+    if isinstance(value, str | bytes | list | tuple):
+        value = value[: most + 1]  # the text of all of it may be very long
+    return cut(printable(repr(value)).replace("\n", " "), most)
+
+
+def first_line(value: object, most: int = 100) -> str:
+    r"""Return what a message repeats of another's text, such as an exception: its first line, cut where that is long.
+
+    Example:
+        >>> first_line("a very long\ntext"), first_line("a very long text", most=8)
+        ('a very long', 'a very …')
+    """
+    return cut(printable(next(iter(str(value).strip().splitlines()), "")), most)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most so many characters; a mark at its end says that there was more."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

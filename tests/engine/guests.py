@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import sys
 import threading
 import time
 
@@ -72,3 +73,19 @@ class Exits(Guest):
 
     def act(self) -> None:
         os._exit(75)
+
+
+class ExitsAtOnce(Guest):
+    """Ends its process when it is built."""
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        os._exit(75)
+
+
+class Leaves(Guest):
+    """Ends the program when it is built, as a script would."""
+
+    def __init__(self, spec: EncodingSpec) -> None:
+        super().__init__(spec)
+        sys.exit(75)

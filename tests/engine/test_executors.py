@@ -21,7 +21,7 @@ from rich.console import Console
 
 from pebench.cli import main
 from pebench.config import Options, RunConfig
-from pebench.engine.executors import Resources, find_executor
+from pebench.engine.executors import Resources, check_settings, find_executor
 from pebench.engine.executors.local import _Running, execute
 from pebench.engine.executors.server import prepare
 from pebench.engine.executors.worker import LOG, failed_record, failure_kind, logged, work
@@ -404,9 +404,9 @@ def test_the_next_run_starts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("name", ["local", "sequential", "commands"])
-def test_an_executor_without_options_refuses_them(name: str, tmp_path: Path) -> None:
+def test_an_executor_without_options_refuses_them(name: str) -> None:
     with pytest.raises(UserError, match=f"--executor {name} has no options, got partition"):
-        find_executor(name)([], options(tmp_path), Resources(1, (), {"partition": "x"}), Quiet([]))
+        check_settings(name, {"partition": "x"})
 
 
 def test_an_unknown_executor_is_answered_with_the_nearest() -> None:

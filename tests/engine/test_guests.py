@@ -18,8 +18,9 @@ from pebench.engine.checks import check_kinds
 from pebench.engine.execution import Execution
 from pebench.engine.executors import Resources, find_executor
 from pebench.engine.observer import Observer
+from pebench.errors import UserError
 from pebench.runs.parent import end_without_guests
-from pebench.runs.records import Record, find_record
+from pebench.runs.records import Record, find_record, read_records
 from pebench.tasks import configure
 from pebench.training.guests import SETTINGS, contained
 from pebench.training.runner import train
@@ -82,6 +83,26 @@ def test_a_guest_that_ends_its_process_leaves_a_failure(tmp_path: Path) -> None:
     """An exit code of its own has no meaning here: 75 was that of a process whose run is another's."""
     (record,) = executed("local", ["guests:Exits"], tmp_path)
     assert (record.ok, record.reason) == (False, "ended with exit code 75")
+
+
+def test_a_guest_that_ends_its_process_ends_no_other_run_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"this process would have ended with {code}"))
+    failed, other = executed("sequential", ["guests:Exits", "none"], tmp_path)
+    assert (failed.ok, other.ok) == (False, True)
+    assert "encoding 'guests:Exits' (guests.py:" in failed.reason
+    assert "os._exit(75) was called" in failed.reason
+    assert len(read_records(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("ExitsAtOnce", r"os\._exit\(75\) was called"), ("Leaves", "SystemExit: 75")]
+)
+def test_a_guest_that_ends_its_process_when_it_is_built_is_refused(
+    name: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"this process would have ended with {code}"))
+    with pytest.raises(UserError, match=f"with guests:{name}: .*{reason}"):
+        check_kinds([run(f"guests:{name}")], Execution(tmp_path, device="cpu"))
 
 
 @pytest.mark.slow

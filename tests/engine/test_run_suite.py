@@ -11,14 +11,14 @@ import pytest
 
 import pebench
 from pebench.cli import main
-from pebench.config import RunConfig
-from pebench.engine.executors.worker import failed_record
+from pebench.config import Options, RunConfig
+from pebench.engine.executors.worker import failed_record, work
 from pebench.engine.observer import Observer, Stage
 from pebench.errors import UserError
 from pebench.models import ViT
 from pebench.results.frame import Results
 from pebench.runs.plan import Plan
-from pebench.runs.records import FILE_NAME, Record, read_records
+from pebench.runs.records import FILE_NAME, Record, find_record, read_records
 from pebench.tasks import configure
 
 PACKAGE = Path(pebench.__file__).parent
@@ -135,6 +135,27 @@ def test_failures_are_kept_until_they_are_asked_for_again(tmp_path: Path) -> Non
     assert kept.to_frame()["error"].tolist() == ["the power failed"]
     retried = pebench.run("vit-digits", ["add"], 1, out=tmp_path, retry_failed=True, **SMALL)
     assert (retried.failed, retried.complete) == ([], True)
+
+
+def test_an_earlier_failure_stays_until_its_run_has_another_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A death in between loses no record. A further failure is an outcome, which nobody tries a third time."""
+    earlier = failed_record(configure("vit-digits", "add", 0, "smoke"), tmp_path, "killed", "the power failed", 1.0)
+    found, tried = [], []
+
+    def train(config: RunConfig, options: Options, *_: object) -> None:
+        found.append(find_record(config, options.out))
+        tried.append(options)
+        raise RuntimeError("the power failed again")
+
+    monkeypatch.setattr("pebench.training.runner.train", train)
+    retried = pebench.run("vit-digits", ["add"], 1, out=tmp_path, retry_failed=True, **SMALL)
+    assert found == [earlier]
+    assert [record.reason for record in retried.failed] == ["RuntimeError: the power failed again"]
+    assert read_records(tmp_path) == retried.records
+    assert work(earlier.config, tried[0])  # as another command that was asked for the same does
+    assert len(tried) == 1
 
 
 def test_exact_runs_are_made_from_their_configurations(tmp_path: Path) -> None:

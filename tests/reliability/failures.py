@@ -122,10 +122,21 @@ FAILURES = {
             f"{DAMAGE}test_a_flipped_bit_is_never_another_record",
             f"{DAMAGE}test_what_is_wrong_with_a_record_is_said",
             f"{DAMAGE}test_a_record_of_another_run_is_not_taken_for_this_one",
+            f"{DAMAGE}test_a_record_in_another_runs_folder_is_named_and_left_out",
+            f"{DAMAGE}test_what_run_makes_again_is_to_do_for_status_and_a_dry_run",
             f"{DAMAGE}test_a_record_changed_by_hand_is_refused_and_one_changed_in_python_is_not",
             f"{DAMAGE}test_a_field_of_another_kind_is_refused_or_does_no_harm",
             f"{DAMAGE}test_a_damaged_plan_and_one_that_leads_elsewhere_are_ignored",
             "training/test_weights.py::test_a_flipped_bit_in_kept_weights_is_noticed",
+        ),
+    ),
+    "F11": Failure(
+        "a pickle that runs code, as checkpoint, as kept weights, as prepared data; a record that names a module",
+        "nothing of it runs: the file counts as damaged; a record imports no code",
+        (
+            "reliability/test_strangers.py::test_a_pickle_that_runs_code_runs_none",
+            f"{DAMAGE}test_a_record_imports_no_code_and_its_user_may",
+            f"{DAMAGE}test_a_record_of_an_encoding_within_others_imports_no_code",
         ),
     ),
     "F12": Failure(
@@ -157,6 +168,15 @@ FAILURES = {
             "tasks/test_configurations.py::test_the_key_is_the_same_in_every_process",
         ),
     ),
+    "F15": Failure(
+        "a seed of 0, of -1, of 2^32, or that is no whole number",
+        "0 is a seed as any other, the others are refused",
+        (
+            "tasks/test_configure.py::test_what_does_not_exist_is_refused_with_what_does",
+            "cli/test_mistakes.py::test_a_mistake_is_told_in_a_line",
+            "cli/test_run.py::test_seeds_are_counted_or_named",
+        ),
+    ),
     "F16": Failure(
         "a run that hangs, or leaves children and threads behind",
         "it is ended at its time limit, with all that it started",
@@ -172,6 +192,8 @@ FAILURES = {
         (
             f"{EXECUTORS}test_an_exit_in_the_middle_is_a_failure",
             f"{GUESTS}test_a_guest_that_ends_its_process_leaves_a_failure",
+            f"{GUESTS}test_a_guest_that_ends_its_process_ends_no_other_run_in_it",
+            f"{GUESTS}test_a_guest_that_ends_its_process_when_it_is_built_is_refused",
         ),
     ),
     "F18": Failure(
@@ -226,12 +248,33 @@ FAILURES = {
         "the same metrics as one after the other; the gain is measured in studies/engine.md",
         (f"{EXECUTORS}test_every_executor_leaves_the_same_records",),
     ),
+    "F24": Failure(
+        "the clock is set back while a run goes on, and while it is looked at",
+        "no time is negative; a run's claim and its metrics do not depend on the clock",
+        ("reliability/test_strangers.py::test_a_clock_that_is_set_back_changes_nothing_but_the_date",),
+    ),
     "F25": Failure(
         "TensorBoard's folder after an interruption",
         "no point twice, one row of hyperparameters",
         (
             f"{RESUME}test_what_was_logged_after_the_checkpoint_is_not_shown_twice",
             "training/test_run_logs.py::test_tensorboard_has_one_row_of_hyperparameters",
+        ),
+    ),
+    "F26": Failure(
+        "records of the schema before, of a newer one, and of an older protocol",
+        "the older ones are read, and stay as they are; a newer one is named",
+        (
+            f"{DAMAGE}test_records_without_a_checksum_stay_as_they_are_to_the_byte",
+            f"{DAMAGE}test_what_is_wrong_with_a_record_is_said",
+        ),
+    ),
+    "F27": Failure(
+        "a plan of very many runs, and commands that train nothing",
+        "torch is not imported: they answer at once",
+        (
+            "engine/test_checks.py::test_a_plan_of_a_thousand_runs_is_made_without_torch",
+            "cli/test_verbs.py::test_what_needs_no_model_does_not_import_torch",
         ),
     ),
     "F28": Failure(
@@ -253,6 +296,7 @@ FAILURES = {
         "the record is on disk before anything goes, complete, of the chosen weights",
         (
             f"{END}test_the_record_is_on_disk_before_anything_goes",
+            "engine/test_run_suite.py::test_an_earlier_failure_stays_until_its_run_has_another_record",
             f"{END}test_the_record_is_written_once_and_complete",
             f"{END}test_everything_after_training_is_measured_with_the_weights_that_validation_chose",
             f"{END}test_other_sizes_are_of_the_test_split_and_shares_of_validation",
@@ -285,8 +329,14 @@ FAILURES = {
         ),
     ),
     "bad input": Failure(
-        "arguments that are empty, huge, of another kind, special to a shell, a page or Python",
+        "arguments, suite files, plug-ins and data that are empty, huge, cut, of another kind, or end the program",
         "one message, the exit code that is documented, nothing half-written",
-        ("reliability/test_bad_inputs.py::test_bad_input_is_told_in_one_message",),
+        (
+            "reliability/test_bad_inputs.py::test_bad_input_is_told_in_one_message",
+            "reliability/test_bad_inputs.py::test_a_bad_suite_file_is_told_in_one_message",
+            "reliability/test_bad_inputs.py::test_a_bad_plug_in_is_told_in_one_message",
+            "reliability/test_bad_data.py::test_damaged_prepared_data_are_the_same_data_again",
+            "reliability/test_bad_data.py::test_a_damaged_table_is_named_or_as_it_was",
+        ),
     ),
 }

@@ -19,6 +19,9 @@ SUITE += ["--tier", "smoke", "--set", "train.max_steps=60", "--set", "train.eval
 SUITE += ["--device", "cpu", "--threads", "1"]
 """Three runs, so that two at a time leave one that waits."""
 
+PATIENCE_S = 3600.0
+"""Time after which a command counts as hung, in seconds: what takes a minute takes ten on a busy machine."""
+
 FINISHED = {"config.json", FILE_NAME, LOG}
 """Files that a finished run's folder may hold, besides those of TensorBoard."""
 
@@ -37,10 +40,10 @@ def start(words: Sequence[str], **environment: str) -> "subprocess.Popen[str]":
 
 
 def finish(words: Sequence[str], **environment: str) -> tuple[int, str]:
-    """Run a command to its end; return its exit code and what it printed. It takes minutes on a busy machine."""
+    """Run a command to its end; return its exit code and what it printed."""
     process = start(words, **environment)
     try:
-        printed, _ = process.communicate(timeout=300)
+        printed, _ = process.communicate(timeout=PATIENCE_S)
     finally:
         end(process)
     return process.returncode, printed

@@ -4,6 +4,8 @@ import copy
 import json
 import random
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.plan import PLANS, planned_runs, unreadable_records, write_plan
 from pebench.runs.records import (
+    FAILURE,
     FILE_NAME,
     Record,
     damage,
@@ -115,6 +118,40 @@ def test_a_record_of_another_run_is_not_taken_for_this_one(tmp_path: Path) -> No
     assert damage(CONFIG, tmp_path) == f"it is the record of {OTHER.config.directory}, protocol 0.2"
 
 
+@pytest.mark.parametrize("damaged", ["cut", "changed", "of another run"])
+def test_what_run_makes_again_is_to_do_for_status_and_a_dry_run(damaged: str, tmp_path: Path, capsys: Any) -> None:
+    path = write_record(RECORD, tmp_path)
+    asked = ["run", "--task", "vit-digits", "--tier", "smoke", "--pe", "rope", "--seed", "0", "--device", "cpu"]
+    asked += ["--dry-run", "--out", str(tmp_path)]
+    for spoil, state in ((False, "done"), (True, "to do")):
+        if spoil and damaged == "of another run":
+            path.write_bytes(write_record(OTHER, tmp_path / "elsewhere").read_bytes())
+            shutil.rmtree(tmp_path / "elsewhere")
+        elif spoil:
+            text = path.read_text()
+            path.write_text(text[:-20] if damaged == "cut" else text.replace("3562", "3563"))
+        assert main(["status", str(tmp_path)]) == 0
+        status = capsys.readouterr().out
+        assert f"1 {state}" in status.splitlines()[0]
+        assert main(asked) == 0
+        dry = capsys.readouterr().out
+        assert re.search(rf"{state} +{CONFIG.directory}", dry)
+        assert [f"  {CONFIG.directory}\n" in status, "1 record cannot be read" in dry] == [spoil] * 2
+
+
+@pytest.mark.parametrize("name", [FILE_NAME, FAILURE])
+def test_a_record_in_another_runs_folder_is_named_and_left_out(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_record(OTHER, tmp_path)
+    stranger = RECORD if name == FILE_NAME else replace(RECORD, status="failed", error={"kind": "lost"})
+    path = write_record(stranger, tmp_path)
+    folder = path.parent.rename(path.parent.with_name("seed1-0123456789ab"))
+    assert read_records(tmp_path) == [OTHER]
+    assert f"{folder / name} is left out: it is the record of {CONFIG.directory}" in caplog.text
+    assert read_records(folder) == [stranger]  # asked for by its own place
+
+
 def test_a_record_changed_by_hand_is_refused_and_one_changed_in_python_is_not(tmp_path: Path) -> None:
     path = write_record(RECORD, tmp_path)
     path.write_text(path.read_text().replace('"total": 3562', '"total": 3563'))
@@ -133,6 +170,50 @@ def test_records_without_a_checksum_stay_as_they_are_to_the_byte(tmp_path: Path)
     write_jsonl(read_records(second), first)
     assert first.read_bytes() == second.read_bytes()
     assert b"checksum" not in first.read_bytes()
+
+
+CODE = """
+from dataclasses import replace
+from pathlib import Path
+from pebench import PositionalEncoding
+from pebench.tasks import TASKS
+Path("imported").touch()
+task = replace(TASKS["vit-digits"], name="task")
+Mine = type("Mine", (PositionalEncoding,), {})
+"""
+
+
+@pytest.mark.parametrize("verb", [["report"], ["compare", "runs"], ["report", "--format", "html"]])
+def test_a_record_imports_no_code_and_its_user_may(
+    verb: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    name = f"code_of_a_stranger_{len(verb)}_{verb[0]}"
+    Path(f"{name}.py").write_text(CODE)
+    write_record(replace(RECORD, config=replace(CONFIG, task=f"{name}:task")), Path("runs"))
+    assert main([*verb, "runs"]) == 2
+    assert f"--task {name}:task" in capsys.readouterr().err
+    assert not Path("imported").exists()
+    assert str(tmp_path) not in sys.path
+    assert main([*verb, "runs", "--task", f"{name}:task"]) == 0
+    assert Path("imported").exists()
+    capsys.readouterr()
+
+
+def test_a_record_of_an_encoding_within_others_imports_no_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("code_of_another.py").write_text(CODE)
+    for encoding, options in (("code_of_another:Mine", {}), ("stack", {"first": "code_of_another:Mine"})):
+        config = replace(CONFIG, encoding=encoding, encoding_args=options)
+        write_record(replace(RECORD, config=config), Path("runs"))
+    for verb in (["report"], ["report", "--format", "html"], ["status"], ["merge", "--records", "r.jsonl"]):
+        assert main([*verb, "runs"]) == 0
+    assert not Path("imported").exists()
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize("place", [("config", "task"), ("config", "encoding"), ("config", "tier")])

@@ -9,7 +9,7 @@ import pytest
 from pebench.config import RunConfig
 from pebench.runs.leases import claim
 from pebench.runs.plan import PLANS, load_records, planned_runs, run_states, write_plan
-from pebench.runs.records import FAILURE, FILE_NAME, write_record
+from pebench.runs.records import write_record
 from tests.runs.plans import RATE, asked, plan_of, record
 
 
@@ -21,8 +21,9 @@ def place(config: RunConfig, out: Path) -> Path:
 
 def test_a_state_is_read_from_a_runs_files(tmp_path: Path) -> None:
     done, failed, running, begun, new = plan = plan_of(encodings=["add"], seeds=5).testing({})
-    for config, name in ((done, FILE_NAME), (failed, FAILURE), (begun, "log.txt")):
-        (place(config, tmp_path) / name).touch()
+    for config, accuracy in ((done, 0.5), (failed, None)):
+        write_record(record(config, accuracy), tmp_path)
+    (place(begun, tmp_path) / "log.txt").touch()
     with claim(place(running, tmp_path)):
         assert run_states(plan, tmp_path) == ["done", "failed", "running", "to do", "to do"]
         assert run_states([new, running, done], tmp_path) == ["to do", "running", "done"]
@@ -30,14 +31,13 @@ def test_a_state_is_read_from_a_runs_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "held", "state"), [(FILE_NAME, True, "done"), (FAILURE, True, "running"), (FAILURE, False, "failed")]
+    ("accuracy", "held", "state"), [(0.5, True, "done"), (None, True, "running"), (None, False, "failed")]
 )
 def test_a_finished_run_stays_done_and_a_failed_one_may_run_again(
-    name: str, held: bool, state: str, tmp_path: Path
+    accuracy: float | None, held: bool, state: str, tmp_path: Path
 ) -> None:
     (config,) = plan_of(encodings=["add"], seeds=1).testing({})
-    folder = place(config, tmp_path)
-    (folder / name).touch()
+    folder = write_record(record(config, accuracy), tmp_path).parent
     with claim(folder) as lease:
         if not held and lease:
             lease.release()

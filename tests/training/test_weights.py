@@ -144,8 +144,8 @@ def test_a_finished_run_is_not_made_again_and_that_is_said(tmp_path: Path, capsy
     ]
     assert not [*tmp_path.rglob(WEIGHTS)]
     plan = [record.config for record in first.records]
-    assert pebench.preview_suite(plan, tmp_path, keep_weights=True).missing_weights == notes.notes[0]
-    assert pebench.preview_suite(plan, tmp_path).missing_weights == ""
+    assert pebench.preview_suite(plan, tmp_path, keep_weights=True).notes == notes.notes[:1]
+    assert pebench.preview_suite(plan, tmp_path).notes == []
     pebench.run_suite(plan, tmp_path / "again", executor="commands", keep_weights=True)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split().count("--keep-weights") for line in lines] == [1, 1]

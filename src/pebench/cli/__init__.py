@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _readable(message: object) -> str:
     """Return a message whose very long words, which somebody gave, are cut, and that no terminal takes for commands."""
-    return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1...", printable(str(message)))
+    return re.sub(rf"(\S{{{LONGEST - 100}}})\S{{100,}}", r"\1…", printable(str(message)))
 
 
 def program() -> int:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from pebench.cli.report import import_tasks
 from pebench.errors import UserError
 from pebench.formatting import printable
 
@@ -58,6 +59,7 @@ def compare_command(options: argparse.Namespace) -> int:
     from pebench.results.compare import compare
     from pebench.runs.records import read_records
 
+    import_tasks(options.tasks)
     names = str(options.a), str(options.b)
     sys.stdout.write(printable(compare(read_records(options.a), read_records(options.b), names)))
     return 0

@@ -1,6 +1,5 @@
 """Ctrl-C before anything runs."""
 
-import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pebench.engine.signals import handling
+from pebench.exits import end_process
 
 EXIT_INTERRUPTED = 130
 INTERRUPTED = "pebench: interrupted. Finished runs are kept; the same command goes on from there."
@@ -22,9 +22,9 @@ def leaving_at_once() -> Iterator[None]:
     """
 
     def leave(*_: Any) -> None:
-        sys.stdout.flush()  # `os._exit` does not
+        sys.stdout.flush()  # `end_process` does not
         print(INTERRUPTED, file=sys.stderr, flush=True)
-        os._exit(EXIT_INTERRUPTED)
+        end_process(EXIT_INTERRUPTED)
 
     with handling({signal.SIGINT: leave}):
         yield

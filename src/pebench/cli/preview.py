@@ -48,7 +48,7 @@ def print_preview(preview: Preview, console: Console) -> None:
         # One rate for all rows may favour some of them, so a comparison that no suite declares names it.
         rates = ", ".join(dict.fromkeys(f"{kind.train.learning_rate:g}" for kind in plan.kinds))
         lines.append(f"Learning rate: {rates}, the same for every row of a task (--select chooses one for each)")
-    lines += [text for text in (preview.missing_weights, expectation(preview)) if text]
+    lines += [*preview.notes, expectation(preview)]
     _print(console, lines)
 
 

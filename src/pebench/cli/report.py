@@ -3,7 +3,7 @@
 import argparse
 import gc
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ def report_command(options: argparse.Namespace) -> int:
     formats = FORMATS | {"overview": overview}
     name = _format(options, formats)
     suite = load_suite(options.suite) if options.suite else None
+    import_tasks(options.tasks)
     records = read_records(options.source)
     if options.records:
         write_jsonl(records, options.records)
@@ -47,6 +48,18 @@ def report_command(options: argparse.Namespace) -> int:
     if "torch" not in sys.modules:  # with it this is not a command of its own, and a library would report leaks
         gc.freeze()  # at the end of the command: a search of all that it made would take a second
     return 0
+
+
+def import_tasks(names: Iterable[str]) -> None:
+    """Import the tasks that are named on the command line: records import none.
+
+    Raises:
+        UserError: If one does not exist or cannot be imported.
+    """
+    from pebench.tasks import find_task
+
+    for name in names:
+        find_task(name)
 
 
 def _format(options: argparse.Namespace, formats: Collection[str]) -> str:

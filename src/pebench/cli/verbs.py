@@ -79,7 +79,15 @@ def _compare(verbs: Any) -> None:
         verb.add_argument(
             name, type=Path, metavar=name.upper(), help="a run's folder, an output folder or a .jsonl file"
         )
+    _own_tasks(verb)
     verb.set_defaults(action=("inspect", "compare_command"))
+
+
+def _own_tasks(verb: Any) -> None:
+    verb.add_argument(
+        "--task", action="append", default=[], metavar="MODULE:TASK", dest="tasks",
+        help="import this task of your own, which records of it do not by themselves (repeatable)",
+    )  # fmt: skip
 
 
 def _analyze(verbs: Any) -> None:
@@ -128,6 +136,7 @@ def _report(verbs: Any) -> None:
         "--suite", metavar="NAME_OR_FILE",
         help="show the question, expectation and margin of this suite, and which of its runs are missing",
     )  # fmt: skip
+    _own_tasks(verb)
     verb.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
     verb.add_argument("--open", action="store_true", help="open the HTML page in a browser")
     verb.add_argument("--strict", action="store_true", help="fail if a run failed, or if one of the suite is missing")

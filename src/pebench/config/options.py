@@ -19,6 +19,7 @@ class Options:
         analyze: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
         folders: Additional folders in which modules of encodings are searched.
         modules: Modules that register encodings.
+        retried: Checksums of the records of failures that are to be replaced: their runs are made again.
     """
 
     out: Path
@@ -31,3 +32,4 @@ class Options:
     analyze: bool = False
     folders: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    retried: frozenset[str] = frozenset()

@@ -9,6 +9,7 @@ from typing import Any
 
 from pebench.config.run import LATER, SECTIONS, RunConfig
 from pebench.errors import UNREADABLE, UserError, unknown_name
+from pebench.formatting import quoted
 
 EXAMPLES = {
     "--select": "train.learning_rate=1e-3,2e-3,4e-3", "--vary": "model.num_layers=1,2,4",
@@ -36,7 +37,7 @@ def parse_settings(assignments: Iterable[str], flag: str) -> dict[str, str]:
         name, equals, value = item.partition("=")
         if not equals:
             example = EXAMPLES.get(flag, "train.max_steps=100")
-            raise UserError(f"{flag} expects key=value, got {item!r}. Example: {flag} {example}")
+            raise UserError(f"{flag} expects key=value, got {quoted(item)}. Example: {flag} {example}")
         if flag != "--set" and name.strip() in settings:
             raise UserError(f"{flag} {name.strip()} is given twice; give all that it is to be at once.")
         settings[name.strip()] = value.strip()
@@ -134,7 +135,7 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     except ArgumentError as error:
         expected = getattr(kind, "__name__", str(kind))
         several = " Several values go to --select or --vary." if isinstance(value, str) and "," in value else ""
-        raise UserError(f"{name} expects {expected}, got {value!r}.{several}") from error
+        raise UserError(f"{name} expects {expected}, got {quoted(value)}.{several}") from error
 
 
 @functools.cache

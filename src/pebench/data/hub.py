@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pebench.data.tables import Columns, Rows, checked_rows, joined, read_table
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.tasks import sources
 
 SPLIT = re.compile(r"(?:^|[^a-z])(train|validation|test)(?:[^a-z]|$)")
@@ -71,7 +72,7 @@ def _downloaded(source: sources.Source, splits: set[str], columns: Columns) -> I
     except UserError:
         raise
     except Exception as error:  # of many kinds, some of them pyarrow's
-        raise UserError(f"{source.hub} cannot be read as the data set {source.title}: {shown(error)}") from error
+        raise UserError(f"{source.hub} cannot be read as the data set {source.title}: {first_line(error)}") from error
     for split in sorted(splits):
         place = f"{source}, split {split}"
         if split not in data:

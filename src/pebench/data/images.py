@@ -13,7 +13,8 @@ from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.seeding import stream
 from pebench.tasks import sources
 
@@ -170,7 +171,7 @@ class CIFAR10(Images):
             folder = root / Torchvision.base_folder
             damaged = [str(folder / name) for name, md5 in expected if not check_integrity(folder / name, md5)]
             raise UserError(
-                f"CIFAR-10 in {root} is damaged or incomplete: {', '.join(damaged) or shown(error)}. "
+                f"CIFAR-10 in {root} is damaged or incomplete: {', '.join(damaged) or first_line(error)}. "
                 f"Replace it, by that of {self.source}."
             ) from error
         # (count, 32, 32, 3) to (count, 3, 32, 32)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line, quoted
 
 LABEL = "label"
 """The column of labels."""
@@ -80,7 +81,7 @@ def read_table(path: Path, columns: Columns) -> Rows:
         # Of a damaged file, a text may not even be UTF-8.
         values = {name: table[name].to_pylist() for name in columns.names if name in table.column_names}
     except Exception as error:  # of many kinds
-        raise UserError(f"{path} cannot be read as a table: {shown(error)}. Is it damaged? Replace it.") from error
+        raise UserError(f"{path} cannot be read as a table: {first_line(error)}. Is it damaged? Replace it.") from error
     return checked_rows(values, columns, str(path))
 
 
@@ -114,4 +115,4 @@ def checked_rows(values: Mapping[str, Sequence[Any]], columns: Columns, place: s
 
 
 def _odd(place: str, column: str, row: int, expected: str, value: object) -> UserError:
-    return UserError(f"{place}, column {column!r}, row {row}: expected {expected}, got {shown(repr(value))}.")
+    return UserError(f"{place}, column {column!r}, row {row}: expected {expected}, got {quoted(value)}.")

@@ -8,6 +8,7 @@ from typing import Any
 
 from pebench.encodings.cards import EncodingCard
 from pebench.errors import UNREADABLE, UserError, unknown_name
+from pebench.formatting import quoted
 
 ENCODING = "an encoding as in rope, rope(theta=500.0) or concat(table=learned)"
 """A description of a name with options, for messages."""
@@ -41,7 +42,7 @@ def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, A
             raise SyntaxError
     except UNREADABLE:
         raise UserError(
-            f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {text!r}."
+            f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {quoted(text)}."
         ) from None
     return name, options
 
@@ -78,8 +79,10 @@ def normalise(card: EncodingCard, options: Mapping[str, Any]) -> dict[str, Any]:
             continue
         # by exact type, as True is an int to isinstance
         if type(value) is not kind:
-            raise UserError(f"option {option!r} of encoding {card.name!r} expects {kind.__name__}, got {value!r}.")
+            raise UserError(
+                f"option {option!r} of encoding {card.name!r} expects {kind.__name__}, got {quoted(value)}."
+            )
         if isinstance(value, float) and not math.isfinite(value):  # JSON, and so a record, cannot hold it
-            raise UserError(f"option {option!r} of encoding {card.name!r} must be finite, got {value!r}.")
+            raise UserError(f"option {option!r} of encoding {card.name!r} must be finite, got {quoted(value)}.")
         normal[option] = value
     return normal

@@ -16,6 +16,8 @@ from pebench.encodings.cards import EncodingCard, card_of, read_card
 from pebench.encodings.origins import digest, folder_of
 from pebench.encodings.sources import UnreadableError, find_source
 from pebench.errors import UserError, nearest
+from pebench.exits import without_exits
+from pebench.formatting import MOST, first_line, quoted
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def check_name(name: str, what: str, ours: Iterable[str], known: str | None, gro
     """
     article = "an" if group.kind[0] in "aeiou" else "a"
     if not NAME.fullmatch(name):
-        raise UserError(f"expected a name of letters, digits and . _ - for {article} {group.kind}, got {name!r}.")
+        raise UserError(f"expected a name of letters, digits and . _ - for {article} {group.kind}, got {quoted(name)}.")
     if name in ours:
         raise UserError(f"{group.kind} {name!r} is one of pebench's own; register {what} by another name.")
     if known:
@@ -238,7 +240,8 @@ def import_module(module: str, what: str) -> ModuleType:
         UserError: If there is none, or importing it fails.
     """
     try:
-        return importlib.import_module(module)
+        with without_exits():
+            return importlib.import_module(module)
     # a script without a main guard may exit when it is imported
     except (Exception, SystemExit) as error:
         # the module or a package around it is missing; a missing dependency of it is another failure, told below
@@ -246,7 +249,7 @@ def import_module(module: str, what: str) -> ModuleType:
             raise UserError(
                 f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
             ) from error
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = first_line(f"{type(error).__name__}: {error}", MOST)
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 
 

@@ -201,12 +201,13 @@ def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return normalise(encoding_card(name), options)
 
 
-def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def parts_of(name: str, options: Mapping[str, Any], ours: bool = False) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield an encoding, and the encodings that it changes or combines, each with its options.
 
     Args:
         name: The encoding's name.
         options: Options that differ from their defaults.
+        ours: Look at no parts but pebench's own: the module of another's would have to be imported.
 
     Example:
         >>> list(parts_of("stack", {"second": "alibi"}))
@@ -217,9 +218,9 @@ def parts_of(name: str, options: Mapping[str, Any]) -> Iterator[tuple[str, Mappi
     if not card.declared["wraps"]:
         return
     for value in {**card.options, **options}.values():
-        if isinstance(value, str):
+        if isinstance(value, str) and (not ours or value.partition("(")[0].rstrip() in encoding_cards()):
             with contextlib.suppress(UserError):  # an option that names no encoding
-                yield from parts_of(*parse_encoding(value))
+                yield from parts_of(*parse_encoding(value), ours)
 
 
 def our_parts(configs: Iterable[RunConfig]) -> dict[str, set[str]]:
@@ -234,7 +235,6 @@ def our_parts(configs: Iterable[RunConfig]) -> dict[str, set[str]]:
     for config in configs:
         if config.encoding not in ours:
             continue
-        for name, options in parts_of(config.encoding, config.encoding_args):
-            if name in ours:
-                found.setdefault(name, set()).update(options)
+        for name, options in parts_of(config.encoding, config.encoding_args, ours=True):
+            found.setdefault(name, set()).update(options)
     return found

@@ -7,10 +7,10 @@ from typing import Unpack
 
 from pebench.config import RunConfig
 from pebench.engine.checks import check_data, check_kinds
-from pebench.engine.execution import RunOptions, execution, missing_weights, runs_at_a_time
+from pebench.engine.execution import Execution, RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.plans import make_plan
 from pebench.runs.costs import Cost
-from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states, unique_runs
+from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states, unique_runs, unreadable_records
 from pebench.runs.suite import Suite
 from pebench.runs.token_tables import table_sources
 
@@ -29,7 +29,7 @@ class Preview:
         forecast: Time and disk that the waiting runs take, going by earlier ones.
         jobs: Number of runs at a time.
         kept_failures: Number of failed runs that would not be made again.
-        missing_weights: A sentence on finished runs without weights, if these are to be kept; else nothing.
+        notes: Sentences on finished runs without weights, if these are to be kept, and on records that are damaged.
     """
 
     plan: Plan
@@ -41,7 +41,7 @@ class Preview:
     forecast: Forecast
     jobs: int
     kept_failures: int
-    missing_weights: str = ""
+    notes: Sequence[str] = ()
 
 
 def preview_suite(
@@ -82,5 +82,11 @@ def preview_suite(
         forecast=forecast(waiting, how.out),
         jobs=runs_at_a_time(len(waiting) + later, how),
         kept_failures=0 if how.retry_failed else found.count("failed"),
-        missing_weights=missing_weights([run for run, state in zip(runs, found, strict=True) if state == "done"], how),
+        notes=_notes(runs, found, how),
     )
+
+
+def _notes(runs: Sequence[RunConfig], states: Sequence[str], how: Execution) -> list[str]:
+    done = [run for run, state in zip(runs, states, strict=True) if state == "done"]
+    readable = {run.key for run, state in zip(runs, states, strict=True) if state != "to do"}
+    return [*filter(None, [missing_weights(done, how)]), *unreadable_records(runs, readable, how.out)]

@@ -29,7 +29,7 @@ from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
 from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.plan import Plan, load_records, unreadable_records, write_plan
-from pebench.runs.records import FAILURE, Record, find_record, write_record
+from pebench.runs.records import Record
 from pebench.runs.rubbish import clear_rubbish
 from pebench.runs.suite import Encoding, Suite
 from pebench.runs.token_tables import check_weights, table_sources
@@ -242,6 +242,7 @@ def _prepared(
             import pebench.training.runner  # noqa: F401
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
     options, resources = how.worker_options(jobs), how.resources(jobs)
+    options = replace(options, retried=frozenset(record.checksum for record in failed))
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
         write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()
@@ -250,26 +251,6 @@ def _prepared(
         try:
             if not how.elsewhere:
                 prepare(stage.todo, options, observer, how.here)
-            with _retried(failed, how.out):
-                yield execute, options, resources
+            yield execute, options, resources
         finally:
             observer.ended()
-
-
-@contextmanager
-def _retried(failed: Sequence[Record], out: Path) -> Iterator[None]:
-    """Remove failures so that their runs are tried again, once, whoever else works on this folder.
-
-    Args:
-        failed: The records of the failures; those of runs that come to no end are written again.
-        out: Output folder.
-    """
-    for record in failed:
-        (out / record.config.directory / FAILURE).unlink(missing_ok=True)
-    try:
-        yield
-    except BaseException:  # the executor refuses or is interrupted: a run without another record has failed as before
-        for record in failed:
-            if not find_record(record.config, out):
-                write_record(record, out)
-        raise

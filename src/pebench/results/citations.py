@@ -20,7 +20,7 @@ from pebench.errors import UserError
 from pebench.results.prose import Link, Prose
 from pebench.results.tables import Table
 from pebench.runs.suite import load_suite, shipped, suite_files
-from pebench.tasks import TASKS, find_task
+from pebench.tasks import TASKS, Task, find_task
 from pebench.tasks.registry import is_task
 
 OWN = "pebench"
@@ -78,14 +78,14 @@ def bibtex(names: Iterable[str]) -> str:
         UserError: For a name that does not exist, or an encoding that names nothing to cite.
     """
     names = list(names)
-    images = _images(name for name in names if is_task(name))
+    images = _images(find_task(name) for name in names if is_task(name))
     keys = {key for name in names for key in keys_of(name, images)}
     return "\n\n".join(bibliography()[key].replace(IMAGES, "") for key in sorted(keys)) + "\n"
 
 
-def _images(tasks: Iterable[str]) -> bool:
-    """Return True if one of the tasks is of images, or if none is named."""
-    named = [find_task(name) for name in tasks]
+def _images(tasks: Iterable[Task]) -> bool:
+    """Return True if one of the tasks is of images, or if there is none."""
+    named = list(tasks)
     return not named or any(task.image for task in named)
 
 
@@ -107,7 +107,7 @@ def keys_of(name: str, images: bool = True) -> set[str]:
         kinds = replace(load_suite(name), regime="width").kinds()  # without counting costs
         tasks = {config.task for config in kinds}
         used = [(config.encoding, config.encoding_args) for config in kinds]
-        ours = {key for name, options in used for key in _of_encoding(name, options, _images(tasks))}
+        ours = {key for name, options in used for key in _of_encoding(name, options, _images(map(find_task, tasks)))}
         return {OWN}.union(ours, *map(keys_of, tasks))
     plain = name.partition("(")[0]
     # Here, as the error below is about an encoding alone, and a task or suite may have been meant.
@@ -171,7 +171,7 @@ class Sources:
 def sources(tables: Sequence[Table]) -> Sources:
     """Return the works that the results of tables are based on."""
     ours = sorted(our_parts(row.config for table in tables for row in table.rows))
-    images = _images(table.task.name for table in tables)
+    images = _images(table.task for table in tables)
     # tasks of others are left out, as their encodings are: a page must not depend on what its reader has
     tasks = {table.task.name: table.task for table in tables if table.task.name in TASKS}
     keys = {OWN}.union(*(task.cite for task in tasks.values()), *(_own_keys(name, images) for name in ours))

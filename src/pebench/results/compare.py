@@ -11,7 +11,7 @@ from pebench.results.cells import NOTHING, plus_minus
 from pebench.results.stats import estimate, paired_difference
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, FILE_NAME, Record, read_records
-from pebench.tasks import find_task
+from pebench.tasks import recorded_task
 
 
 def describe(place: Path) -> str:
@@ -173,7 +173,7 @@ def _by_encoding(records: Iterable[Record], settings: Sequence[str]) -> dict[tup
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for record in records:
         config = record.config
-        task = find_task(config.task)
+        task = recorded_task(config.task)
         # Selecting runs are never tested, so they compare by what selected.
         metric = f"test/{task.metric}" if config.stage == "test" else task.monitored(config.train.monitor)[0]
         facts = _facts(record)

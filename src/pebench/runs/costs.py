@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebench.config import RunConfig
 from pebench.errors import UserError
+from pebench.formatting import MOST, cut
 from pebench.tasks import find_task
 
 if TYPE_CHECKING:
@@ -82,9 +83,12 @@ def cost(config: RunConfig) -> Cost:
             widths = encoding_widths(encoding)
     except UserError:
         raise
-    except Exception as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
-        raise UserError(f"{config.task} with {config.encoding}: {reason}") from error
+        raise UserError(f"{config.task} with {config.encoding}: {cut(reason, MOST)}") from error
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)
     outputs = task.num_classes or vocab_size
     pooled, patch_size = not task.kind.per_token, config.data.patch_size or 1

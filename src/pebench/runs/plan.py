@@ -5,7 +5,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from pebench.atomic import PART, write_text
 from pebench.config import RunConfig
 from pebench.formatting import counted
 from pebench.runs.leases import holder_of
-from pebench.runs.records import FAILURE, FILE_NAME, Record, damage, find_record, read_record
+from pebench.runs.records import FILE_NAME, Record, damage, find_record, read_record
 from pebench.runs.selection import Trial, best
 from pebench.runs.suite import Suite
 
@@ -119,7 +119,7 @@ def unique_runs(configs: Iterable[RunConfig]) -> list[RunConfig]:
 def run_states(plan: Sequence[RunConfig], out: Path) -> list[str]:
     """Return the state of each run: ``done``, ``failed``, ``running`` (in a living process) or ``to do``.
 
-    Reads no record, and lists each encoding's folder once, as a plan may have very many runs.
+    Lists each encoding's folder once, as a plan may have very many runs of which none is begun.
     """
     folders: dict[str, set[str]] = {}
     found = []
@@ -127,18 +127,27 @@ def run_states(plan: Sequence[RunConfig], out: Path) -> list[str]:
         parent, _, name = config.directory.rpartition("/")
         if parent not in folders:
             folders[parent] = set(os.listdir(out / parent)) if (out / parent).is_dir() else set()
-        found.append(run_state(out / config.directory) if name in folders[parent] else "to do")
+        found.append(_state_of(config, out) if name in folders[parent] else "to do")
     return found
 
 
-def run_state(folder: Path) -> str:
-    """Return the state of one run, by its folder; see `run_states`."""
+def _state_of(config: RunConfig, out: Path) -> str:
+    return run_state(find_record(config, out), out / config.directory)
+
+
+def run_state(record: Record | None, folder: Path) -> str:
+    """Return the state of one run; see `run_states`.
+
+    Args:
+        record: Its record; None if it has none that can be read, and so is to be made, or made again.
+        folder: Its folder.
+    """
     # The record first: a process may hold its run for a moment after it has written it.
-    if (folder / FILE_NAME).exists():
+    if record and record.ok:
         return "done"
     if holder_of(folder):
         return "running"
-    return "failed" if (folder / FAILURE).exists() else "to do"
+    return "failed" if record else "to do"
 
 
 @dataclass(frozen=True)
@@ -270,12 +279,12 @@ def load_records(plan: Sequence[RunConfig], out: Path) -> dict[str, Record]:
     return {config.key: record for config in plan if (record := find_record(config, out))}
 
 
-def unreadable_records(plan: Sequence[RunConfig], known: Mapping[str, Record], out: Path) -> list[str]:
+def unreadable_records(plan: Sequence[RunConfig], known: Container[str], out: Path) -> list[str]:
     """Return a sentence that runs whose records are damaged are made again; nothing where none is.
 
     Args:
         plan: The runs.
-        known: Their records that can be read, by key.
+        known: The keys of those whose records can be read.
         out: Output folder.
     """
     found = {c.directory: text for c in plan if c.key not in known and (text := damage(c, out))}
@@ -284,5 +293,6 @@ def unreadable_records(plan: Sequence[RunConfig], known: Mapping[str, Record], o
     first, text = next(iter(found.items()))
     return [
         f"{counted(len(found), 'record')} cannot be read: {out / first / FILE_NAME}{' and others' * (len(found) > 1)}, "
-        f"as {text}. Made again now; what is there stays as unreadable-*.json"
+        f"as {text}. {'Their runs are' if len(found) > 1 else 'Its run is'} made again, and what is there stays as "
+        "unreadable-*.json"
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pebench.config import sort_key
 from pebench.runs.records import Record
-from pebench.tasks import find_task
+from pebench.tasks import recorded_task
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Trial:
         if len(self.records) < self.seeds or not all(record.ok for record in self.records):
             return None
         config = self.records[0].config
-        metric, _ = find_task(config.task).monitored(config.train.monitor)
+        metric, _ = recorded_task(config.task).monitored(config.train.monitor)
         # A run without the metric makes the mean NaN, and so leaves the value without a score.
         mean = fmean(record.metrics.get(metric, math.nan) for record in self.records)
         return mean if math.isfinite(mean) else None
@@ -63,4 +63,4 @@ def best(trials: Iterable[Trial]) -> Trial | None:
         return None
     config = known[0][0].records[0].config
     scores = [score for _, score in known]
-    return known[find_task(config.task).best(scores, config.train.monitor)][0]
+    return known[recorded_task(config.task).best(scores, config.train.monitor)][0]

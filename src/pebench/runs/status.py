@@ -9,7 +9,7 @@ from pebench.errors import UserError
 from pebench.formatting import counted, duration_text
 from pebench.runs.leases import Holder, holder_of
 from pebench.runs.plan import planned_runs, run_state
-from pebench.runs.records import Record, read_record
+from pebench.runs.records import FILE_NAME, Record, read_record, record_in
 from pebench.tasks import metric_text
 
 STATES = ("done", "failed", "running", "to do")
@@ -26,7 +26,7 @@ def status(out: Path) -> str:
     runs = list(dict.fromkeys([*planned_runs(out), *_found(out)]))
     if not runs:
         raise UserError(f"{str(out)!r} is no output folder of pebench: nothing is planned or recorded there.")
-    states = {run: run_state(out / run) for run in runs}
+    states = {run: run_state(record_in(out, run), out / run) for run in runs}
     counts = _counts(Counter(states.values()))
     lines = [f"{out}: {counted(len(runs), 'run')}: {counts}{_left(out, states)}", "", _table(states)]
     running = [(run, holder) for run in _in_state(states, "running") if (holder := holder_of(out / run))]
@@ -36,6 +36,10 @@ def status(out: Path) -> str:
     if failed:
         lines += ["", "failed (run them again with --retry-failed)"]
         lines += [f"  {run}: {_failure(record)}" for run, record in failed]
+    damaged = [run for run in _in_state(states, "to do") if (out / run / FILE_NAME).exists()]
+    if damaged:
+        lines += ["", "records that cannot be read, or are another run's (the same command makes these again)"]
+        lines += [f"  {run}" for run in damaged]
     return "\n".join(lines) + "\n"
 
 

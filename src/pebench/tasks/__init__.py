@@ -1,7 +1,7 @@
 """Tasks: what a model is trained on and judged by, where its data comes from, and how long it trains. No torch here."""
 
 from pebench.tasks.base import ROUNDING, Budget, Task, with_smoke
-from pebench.tasks.configurations import configure, default_tier, metric_text, reconfigure
+from pebench.tasks.configurations import configure, default_tier, metric_text, reconfigure, recorded_task
 from pebench.tasks.kinds import IMAGE_CLASSIFICATION, LANGUAGE_MODELLING, TEXT_CLASSIFICATION, TaskKind
 from pebench.tasks.registry import TASKS, find_task, register_task
 
@@ -19,6 +19,7 @@ __all__ = [
     "find_task",
     "metric_text",
     "reconfigure",
+    "recorded_task",
     "register_task",
     "with_smoke",
 ]

@@ -1,12 +1,15 @@
 """Configurations of runs, made of a task's budgets and of what a user changes. No torch here."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
 from pebench.config import SECTIONS, RunConfig, override, setting_names, typed
+from pebench.config.names import PLACE
 from pebench.encodings.registry import normal_options
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import quoted
 from pebench.tasks.base import Task
 from pebench.tasks.registry import find_task
 
@@ -44,7 +47,7 @@ def configure(
     if tier not in card.budgets:
         # Valid are the tiers of this task, not all of them: embedded tasks have no core, and the others no quick.
         valid = ", ".join(card.budgets)
-        raise UserError(f"task {task!r} has no tier {tier!r}. Valid for it: {valid}.")
+        raise UserError(f"task {task!r} has no tier {quoted(tier)}. Valid for it: {valid}.")
     encoding_args = normal_options(encoding, encoding_args or {})
     budget = card.budgets[tier]
     config = RunConfig(
@@ -78,7 +81,7 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
         elif isinstance(value, Mapping):
             parts[name] = value
         else:
-            raise UserError(f"{name} expects a mapping, got {value!r}.")
+            raise UserError(f"{name} expects a mapping, got {quoted(value)}.")
     if missing := [name for name in ("task", "encoding", *SECTIONS) if name not in values]:
         raise UserError(f"{missing[0]} is missing.")
     names = given.pop("task"), given.pop("encoding"), given.pop("seed", 0), given.pop("tier", "core")
@@ -94,6 +97,23 @@ def reconfigure(values: Mapping[str, Any]) -> RunConfig:
     if strangers := sorted({*config.selected} - {*setting_names(config)}):
         raise unknown_name("selected setting", strangers[0], setting_names(config))
     return config
+
+
+def recorded_task(name: str) -> Task:
+    """Return the task that a record names, as `find_task` does, but import no module that a record alone names.
+
+    Raises:
+        UserError: If its module is not imported yet, with what to do; and where `find_task` raises it.
+    """
+    base = name.partition("(")[0]
+    module = base.partition(":")[0]
+    # Without `plugins.at_place`, which has Python search the current folder.
+    if PLACE.fullmatch(base) and module not in sys.modules:
+        raise UserError(
+            f"these are records of the task {name!r}, whose metric is in code of yours, and a record imports no code "
+            f"by itself. Name the task in the command: --task {base}; in Python, import {module} before."
+        )
+    return find_task(name)
 
 
 def metric_text(task: str, metrics: Mapping[str, float], split: str) -> str:

@@ -18,7 +18,8 @@ from pebench.encodings.options import split_options
 from pebench.encodings.origins import digest, source_of
 from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
-from pebench.formatting import format_encoding
+from pebench.exits import without_exits
+from pebench.formatting import MOST, cut, format_encoding, quoted
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Task
 from pebench.tasks.own import MAKERS
@@ -178,12 +179,13 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
     chosen = _normal_options(name, found, options)
     full = format_encoding(name, dict(sorted(chosen.items())), literal=True)
     try:
-        task = found(**chosen)
+        with without_exits():
+            task = found(**chosen)
     except (Exception, SystemExit) as error:  # it is anyone's code, which may end the program, too
         reason = str(error) if isinstance(error, ValueError | UserError) else f"{type(error).__name__}: {error}"
-        raise UserError(f"task {full!r}: {reason}") from error
+        raise UserError(f"task {full!r}: {cut(reason, MOST)}") from error
     if not isinstance(task, Task):
-        raise UserError(f"task {full!r} returned {task!r}, expected a pebench.Task.")
+        raise UserError(f"task {full!r} returned {quoted(task)}, expected a pebench.Task.")
     return replace(task, name=full)
 
 
@@ -198,7 +200,9 @@ def _load(name: str) -> Task | Maker:
             facts = plugins.origin(plugin)  # before the import: the source may change later
             found = plugins.load_object(plugin, _is_task_or_maker)
             if not _is_task_or_maker(found):
-                raise UserError(f"{plugin} is {found!r}, expected a pebench.Task, or a function that returns one.")
+                raise UserError(
+                    f"{plugin} is {quoted(found)}, expected a pebench.Task, or a function that returns one."
+                )
             plugins.note_folder(plugin)
             _loaded[plugin], _origins[name] = found, facts
         return _loaded[plugin]
@@ -237,9 +241,11 @@ def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict
         if type(default) is float and type(value) is int:
             value = float(value)
         if type(value) is not type(default):
-            raise UserError(f"option {option!r} of task {name!r} expects {type(default).__name__}, got {value!r}.")
+            raise UserError(
+                f"option {option!r} of task {name!r} expects {type(default).__name__}, got {quoted(value)}."
+            )
         if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
-            raise UserError(f"option {option!r} of task {name!r} must be finite, got {value!r}.")
+            raise UserError(f"option {option!r} of task {name!r} must be finite, got {quoted(value)}.")
         if value != default:
             normal[option] = value
     return normal

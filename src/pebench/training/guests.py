@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from pebench.exits import without_exits
+
 log = logging.getLogger(__name__)
 
 WATCHED = ("torch", "torch.nn", "torch.optim", "torch.linalg", "torch.fft", "torch.special", "torch.functional",
@@ -86,7 +88,8 @@ def contained(what: str) -> Iterator[None]:
     """Put everything back at the end that code of others may have changed in this process, and warn of it.
 
     It restores torch's settings, random numbers and hooks of all modules, and functions and methods of torch, Lightning
-    and pebench that were replaced; it ends child processes. A thread cannot be ended from outside.
+    and pebench that were replaced; it ends child processes. A thread cannot be ended from outside. `os._exit` raises an
+    error meanwhile.
 
     Args:
         what: Name of what is done within the context, for the warning.
@@ -98,7 +101,8 @@ def contained(what: str) -> Iterator[None]:
     code = _code()
     children, threads = {*multiprocessing.active_children()}, {*threading.enumerate()}
     try:
-        yield
+        with without_exits():
+            yield
     finally:
         for child in {*multiprocessing.active_children()} - children:
             changed.append(f"child process {child.pid}, which was ended")

@@ -1,8 +1,8 @@
 """Executors: they make runs on this machine's cores and GPUs, on a Ray or SLURM cluster, or by other means.
 
-Every executor is a module with a function `execute` and one that checks its settings, `check`, and all of them make a
-run by `worker.work`. Runs are independent and leave nothing but their records, so an executor may lose one, or make one
-twice.
+Every executor is a module with a function `execute`, and with one that checks its settings, `check`, if it has any. All
+of them make a run by `worker.work`. Runs are independent and leave nothing but their records, so an executor may lose
+one, or make one twice.
 """
 
 import importlib
@@ -53,7 +53,7 @@ class Executor(Protocol):
 
         Raises:
             KeyboardInterrupt: On Ctrl-C, once no run of ours goes on.
-            UserError: For settings that the executor does not have.
+            UserError: If a cluster does not answer, or takes no job. Wrong settings are refused by `check_settings`.
         """
 
 
@@ -67,12 +67,16 @@ def find_executor(name: str) -> Executor:
 
 
 def check_settings(name: str, settings: Mapping[str, str]) -> None:
-    """Refuse settings that an executor does not have or cannot use; each has a function `check` for that.
+    """Refuse settings that an executor does not have or cannot use.
 
     Raises:
         UserError: For these, and where `find_executor` raises it.
     """
-    _module(name).check(settings)
+    module = _module(name)
+    if hasattr(module, "check"):
+        module.check(settings)
+    elif settings:
+        raise UserError(f"--executor {name} has no options, got {', '.join(settings)}.")
 
 
 def _module(name: str) -> ModuleType:
@@ -85,13 +89,3 @@ def _module(name: str) -> ModuleType:
             raise
         how = f"in a clone of pebench: pip install '.[{name}]'"
         raise UserError(f"--executor {name} needs the extra {name}; {how} ({error}).") from error
-
-
-def no_settings(name: str, settings: Mapping[str, str]) -> None:
-    """Refuse settings, for an executor that has none.
-
-    Raises:
-        UserError: If there are any.
-    """
-    if settings:
-        raise UserError(f"--executor {name} has no options, got {', '.join(settings)}.")

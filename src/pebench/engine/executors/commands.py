@@ -2,28 +2,23 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pebench.config import Options, RunConfig
-from pebench.engine.executors import Resources, no_settings
+from pebench.engine.executors import Resources
 from pebench.engine.observer import Observer
 from pebench.runs.records import write_config
 from pebench.tasks.sources import offline
 
 
-def check(settings: Mapping[str, str]) -> None:
-    """Refuse settings: this executor has none."""
-    no_settings("commands", settings)
-
-
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Print the lines; see `pebench.engine.executors.Executor`. Each runs alone, in any order and on any machine."""
-    check(resources.settings)
     # Each line makes its run in its own process: how many go on at a time is for the other scheduler to say.
     how = ["--out", str(options.out), "--device", options.device, "--executor", "sequential"]
     how += ["--offline"] if offline() else []
     how += ["--keep-weights"] if options.keep_weights else []
     how += ["--analyze"] if options.analyze else []
+    how += ["--retry-failed"] if options.retried else []
     for name, value in (
         ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
         ("--devices", options.devices if options.devices > 1 else None),

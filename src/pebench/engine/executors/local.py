@@ -17,26 +17,20 @@ from multiprocessing.connection import wait
 from typing import Any
 
 from pebench.config import Options, RunConfig
-from pebench.engine.executors import Resources, no_settings
+from pebench.engine.executors import Resources
 from pebench.engine.executors.server import current_environment, follow_parent, server, uninterrupted
 from pebench.engine.executors.watching import Backlog
-from pebench.engine.executors.worker import failed_record, logged, overdue, work
+from pebench.engine.executors.worker import failed_record, logged, outcome, overdue, work
 from pebench.engine.observer import Observer
 from pebench.runs.parent import end_without_guests
-from pebench.runs.records import Record, find_record
+from pebench.runs.records import Record
 
 GRACE_S = 4.0
 """How long runs that must end have to save a checkpoint, in seconds."""
 
 
-def check(settings: Mapping[str, str]) -> None:
-    """Refuse settings: this executor has none."""
-    no_settings("local", settings)
-
-
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    check(resources.settings)
     context = server()
     backlog, running = Backlog(plan, options, observer), list[_Running]()
     # With more jobs than groups of GPUs several runs share one: small models leave a GPU idle.
@@ -131,7 +125,7 @@ class _Running:
     def conclude(self, options: Options) -> Record | None:
         """Return the run's record, written here for a process that died without; None if it is another's run."""
         self.kill()
-        record = find_record(self.config, options.out)
+        record = outcome(self.config, options)
         # A record counts whatever the exit code is: a process may crash at its end, with the run written.
         if record or not self.ours:
             return record

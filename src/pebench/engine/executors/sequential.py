@@ -8,23 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pebench.config import Options, RunConfig
-from pebench.engine.executors import Resources, no_settings
-from pebench.engine.executors.worker import work
+from pebench.engine.executors import Resources
+from pebench.engine.executors.worker import outcome, work
 from pebench.engine.observer import Observer
 from pebench.engine.signals import handling
-from pebench.runs.records import find_record
-
-
-def check(settings: Mapping[str, str]) -> None:
-    """Refuse settings: this executor has none."""
-    no_settings("sequential", settings)
 
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     from pebench.training.guests import contained  # it loads torch
 
-    check(resources.settings)
     stop = threading.Event()
 
     def interrupt(*_: Any) -> None:
@@ -49,5 +42,5 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
             if not is_ours:  # another process is making it
                 waiting.append(config)
                 time.sleep(1.0)
-            elif record := find_record(config, options.out):
+            elif record := outcome(config, options):
                 observer.finished(record)

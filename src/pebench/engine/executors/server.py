@@ -12,7 +12,8 @@ from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.observer import Observer
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.runs.parent import end_with_parent, end_without_guests
 from pebench.tasks.registry import TASKS
 
@@ -107,6 +108,8 @@ def _prepare_and_send(
     follow_parent()
     try:
         problems = _prepare(kinds, options, connection.send)
+    except UserError as error:  # a module that registers tasks may fail here alone, in a process of its own
+        problems = [str(error)]
     except Exception:
         problems = [f"pebench failed while preparing; please report this:\n{traceback.format_exc()}"]
     connection.send(problems)
@@ -136,10 +139,10 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
                 data.train_dataloader()
             except (UserError, ValueError, OSError) as error:
                 problems.append(f"{config.task}: {error}")
-            except Exception as error:  # a task, and so its data, may be anyone's
+            except (Exception, SystemExit) as error:  # a task, and so its data, may be anyone's
                 frame = traceback.extract_tb(error.__traceback__)[-1]
                 place = f"{frame.filename}:{frame.lineno}"
-                problems.append(f"{config.task}: its data raised {type(error).__name__}: {shown(error)} ({place})")
+                problems.append(f"{config.task}: its data raised {type(error).__name__}: {first_line(error)} ({place})")
     return problems
 
 

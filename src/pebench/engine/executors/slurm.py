@@ -24,11 +24,10 @@ from submitit.helpers import DelayedSubmission
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources
 from pebench.engine.executors.watching import WATCH_S, Backlog, with_threads
-from pebench.engine.executors.worker import logged, work
+from pebench.engine.executors.worker import logged, outcome, work
 from pebench.engine.observer import Observer
 from pebench.engine.signals import handling
 from pebench.errors import UserError
-from pebench.runs.records import find_record
 
 SHARED = (
     "cpus_per_task", "gpus_per_node", "mem_gb", "name", "nodes", "stderr_to_stdout", "tasks_per_node", "timeout_min",
@@ -114,7 +113,7 @@ class _Task:
         with handling({PREEMPTED: note, signal.SIGTERM: note}), logged(folder):
             ours = work(config, self.options, stop=lambda: bool(asked))
         # Raised again only if the run is not finished: submitit then puts the job back into the queue.
-        if PREEMPTED in asked and ours and not find_record(config, self.options.out):
+        if PREEMPTED in asked and ours and not outcome(config, self.options):
             signal.raise_signal(PREEMPTED)
         return ours
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pebench.config import Options, RunConfig
-from pebench.engine.executors.worker import LOST_TRIES, failed_record, overdue
+from pebench.engine.executors.worker import LOST_TRIES, failed_record, outcome, overdue
 from pebench.engine.observer import Observer
 from pebench.runs.leases import Holder, holder_of
-from pebench.runs.records import Record, find_record
+from pebench.runs.records import Record
 
 WATCH_S = 2.0
 """Time between two looks at how far runs are, in seconds."""
@@ -69,7 +69,7 @@ class Backlog:
         """Return the record of a run, or None."""
         with contextlib.suppress(OSError):
             os.listdir(self.options.out / config.directory)  # has a network file system look again
-        return find_record(config, self.options.out)
+        return outcome(config, self.options)
 
     def watch(self, started: Iterable[RunConfig]) -> list[RunConfig]:
         """Report how far runs are; now and then, however often this is called.

@@ -46,7 +46,7 @@ def work(
     with _without_room(config, options.out, started), claim(folder) as lease:
         if lease is None:
             return False
-        if find_record(config, options.out):  # another process has made it, or tried
+        if outcome(config, options):  # another process has made it, or tried
             return True
         with contextlib.suppress(FileNotFoundError):
             os.truncate(folder / LOG, 0)  # an earlier attempt's, or another process's that had the run till now
@@ -75,6 +75,15 @@ def work(
         except BaseException as error:
             _keep_failure(config, options, error, time.monotonic() - started)
     return True
+
+
+def outcome(config: RunConfig, options: Options) -> Record | None:
+    """Return the record of a run; None if it has none, or that of a failure that is to be tried again.
+
+    Such a failure stays until the run leaves another record, which a further command takes for the outcome.
+    """
+    record = find_record(config, options.out)
+    return None if record and options.retried and record.checksum in options.retried else record
 
 
 @contextlib.contextmanager

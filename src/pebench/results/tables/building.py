@@ -17,7 +17,7 @@ from pebench.results.tables.settings import row_settings, shared_settings
 from pebench.results.tables.table import Table
 from pebench.runs.records import Record
 from pebench.runs.selection import Trial, best
-from pebench.tasks import Task, find_task
+from pebench.tasks import Task, recorded_task
 
 Group = tuple[Any, ...]
 """Protocol, task, tier, regime and settings that the records of one table have in common."""
@@ -121,13 +121,13 @@ def _table(records: _Records, reference: str) -> Table:
         chosen, others = _chosen(list(records.tested[label].values()), own_trials)
         rows.append(_row(label, chosen))
         superseded += others
-    task = find_task(rows[0].config.task)
+    task = recorded_task(rows[0].config.task)
     compared = compare_to_reference(rows, task.higher_is_better, reference)
     return Table(task, compared, trials, tuple(superseded), reference)
 
 
 def _row(label: str, records: tuple[Record, ...]) -> Row:
-    task = find_task(records[0].config.task)
+    task = recorded_task(records[0].config.task)
     values, failed = dict[int, float](), dict[int, str]()
     for record in records:
         if reason := _failure(record, task):

@@ -10,12 +10,13 @@ from pebench.runs.records.run_files import (
     lacks_weights,
     read_config,
     read_record,
+    record_in,
     write_config,
     write_record,
 )
 
 __all__ = [
     "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "WEIGHTS", "Record", "damage", "find_record", "holds_records",
-    "lacks_weights", "merge", "read_config", "read_record", "read_records", "without_places", "write_config",
-    "write_jsonl", "write_record",
+    "lacks_weights", "merge", "read_config", "read_record", "read_records", "record_in", "without_places",
+    "write_config", "write_jsonl", "write_record",
 ]  # fmt: skip

@@ -1,7 +1,10 @@
 """Collections of records: read from folders and ``.jsonl`` files, and written to such a file."""
 
 import itertools
+import logging
 import math
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,16 @@ from pebench.atomic import replacing
 from pebench.config import RunConfig
 from pebench.errors import UserError
 from pebench.runs.collector import paused_garbage_collection
-from pebench.runs.records.folders import record_files, record_texts
+from pebench.runs.records.folders import RUN_DEPTH, record_files, record_texts
 from pebench.runs.records.merging import merge
 from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, check_key, check_whole, damage_text
+from pebench.runs.records.run_files import is_in_place
 from pebench.runs.records.schema import check_fields
+
+log = logging.getLogger(__name__)
+
+RUN_FOLDER = re.compile(r"(select-)?seed\d+-[0-9a-f]{12}")
+"""Names of folders of runs, which end in the run's key."""
 
 COLLECTION = "runs.jsonl"
 """Name of the file of records in a published folder: ``results/core/runs.jsonl``."""
@@ -28,6 +37,8 @@ def holds_records(source: Path) -> bool:
 
 def read_records(source: Path) -> list[Record]:
     """Return every record in a folder of runs or in a file of one JSON record per line, in a fixed order.
+
+    A record that lies in another run's folder is left out with a warning in the log: `run_suite` would make that run.
 
     Args:
         source: An output folder, or a ``.jsonl`` file, or a folder that holds such files.
@@ -46,14 +57,25 @@ def read_records(source: Path) -> list[Record]:
             number = 0
             try:
                 for line, text in record_texts(path):
-                    number = line
-                    found.append(read(text))
+                    number, record = line, read(text)
+                    if _is_at_home(record, path, source):
+                        found.append(record)
             except DAMAGE as error:
                 raise _unreadable(source, path, number, error) from error
     if not found:
         make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
         raise UserError(f"no records {'in' if source.is_file() else 'under'} {str(source)!r}.{make}")
     return merge([found[::-1]])[0]  # the later of two records of a run counts, and `merge` keeps the first
+
+
+def _is_at_home(record: Record, path: str, source: Path) -> bool:
+    """Return False for a record in the folder of another run, and name it."""
+    parts = path.removeprefix(str(source)).strip(os.sep).split(os.sep)
+    directory = "/".join(parts[:-1])
+    if len(parts) != RUN_DEPTH or not RUN_FOLDER.fullmatch(parts[-2]) or is_in_place(record, directory):
+        return True
+    log.warning("%s is left out: it is the record of %s, in the folder of another run", path, record.config.directory)
+    return False
 
 
 def _unreadable(source: Path, path: str, line: int, error: Exception) -> UserError:

@@ -6,14 +6,11 @@ from typing import Any
 
 from pebench.config import PROTOCOL_VERSION, RunConfig
 from pebench.errors import UserError
-from pebench.formatting import printable, quoted
+from pebench.formatting import MOST, cut, printable, quoted
 from pebench.runs.records.schema import CHECKSUM, check_fields, checksum
 
 SCHEMA = 2
 """Version of a record's layout. Since 2 it has a checksum; those of 1 stay as they are, and have none."""
-
-MOST_REASON = 500
-"""Most characters of a reason that are shown."""
 
 FILE_NAME = "record.json"
 """File name of the record of a run that finished. A failure never replaces it."""
@@ -92,12 +89,18 @@ class Record:
     def reason(self) -> str:
         """The reason why the run failed, in one line."""
         text = " ".join((self.error or {}).get("reason", "").split())
-        return printable(text[:MOST_REASON]) or "no reason recorded"  # it may have what a library printed in colour
+        return cut(printable(text), MOST) or "no reason recorded"  # it may have what a library printed in colour
 
     @property
     def identity(self) -> tuple[str, str]:
         """Protocol and key, which two records of the same run share."""
         return self.protocol, self.config.key
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the record's content, which tells it from every other record of the same run."""
+        values = self.to_dict()
+        return str(values.get(CHECKSUM) or checksum(values))
 
     def to_dict(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the record as plain JSON values.
@@ -161,4 +164,4 @@ def check_key(record: Record, key: Any) -> None:
 def damage_text(error: Exception) -> str:
     """Return what is wrong with a record, in a line, by the exception of `DAMAGE` that reading it raised."""
     text = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
-    return printable(" ".join(text.split()))[:MOST_REASON].rstrip(".")
+    return cut(printable(" ".join(text.split())).rstrip("."), MOST)

@@ -76,6 +76,17 @@ def find_record(config: RunConfig, out: Path) -> Record | None:
     return record if record and not _strangeness(record, config) else None
 
 
+def record_in(out: Path, directory: str) -> Record | None:
+    """Return the record in a run's folder, named as below an output folder, as `find_record` does without its run."""
+    record = read_record(out / directory)
+    return record if record and is_in_place(record, directory) else None
+
+
+def is_in_place(record: Record, directory: str) -> bool:
+    """Return whether a record is of the run that a folder is named after; one of another protocol has another name."""
+    return (record.config.directory == directory) == (record.protocol == PROTOCOL_VERSION)
+
+
 def read_record(folder: Path) -> Record | None:
     """Return the record in a run's folder; None if it has none that can be read."""
     # In this order: a crash may leave the failure of an earlier attempt behind, and a finished run counts.

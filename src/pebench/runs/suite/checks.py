@@ -8,9 +8,13 @@ from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed, override
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import quoted
 from pebench.runs.suite.encodings import Encoding, option_names
 from pebench.runs.suite.values import combinations, is_list, utc
 from pebench.tasks import find_task
+
+MOST_SEEDS = 1_000_000
+"""Largest number of seeds of a row: a plan of more would fill the memory before anything is said."""
 
 
 @contextlib.contextmanager
@@ -27,7 +31,7 @@ def check_date(declared: str) -> Iterator[str]:
     try:
         utc(declared)
     except ValueError:
-        yield f"declared must be a date and time, UTC, such as '2026-11-21 21:53', got {declared!r}."
+        yield f"declared must be a date and time, UTC, such as '2026-11-21 21:53', got {quoted(declared)}."
 
 
 def check_tasks(purpose: str, value: Any, tasks: Sequence[str]) -> Iterator[str]:
@@ -60,7 +64,7 @@ def check_variation(
         elif name == "model.d_ff" and regime != "width":
             yield f"model.d_ff cannot vary: it matches {regime}."
         if not is_list(values) or not values:
-            yield f"the values that {name} varies over must be a list, got {values!r}."
+            yield f"the values that {name} varies over must be a list, got {quoted(values)}."
 
 
 def check_along(
@@ -92,7 +96,9 @@ def check_tested_seeds(seeds: Sequence[int], given: Any) -> Iterator[str]:
         given: The suite's field, for the message.
     """
     if not seeds:
-        yield f"seeds must be at least 1, or a list of some, got {given}."
+        yield f"seeds must be at least 1, or a list of some, got {quoted(given)}."
+    if len(seeds) > MOST_SEEDS:
+        yield f"seeds must be at most {MOST_SEEDS:,}, got {quoted(given)}."
     out_of_range: list[str] = []
     with collected(out_of_range):
         check_seed(min(seeds, default=0))  # the two ends speak for all
@@ -112,7 +118,9 @@ def check_selecting_seeds(
         selects: True if any setting is selected.
     """
     if not all(selecting):
-        yield f"selection_seeds must be at least 1, got {given}."
+        yield f"selection_seeds must be at least 1, got {quoted(given)}."
+    if any(seeds.stop - seeds.start > MOST_SEEDS for seeds in selecting):
+        yield f"selection_seeds must be at most {MOST_SEEDS:,}, got {quoted(given)}."
     if selects and any(seed in seeds for seeds in selecting for seed in tested):
         yield f"seeds from {SELECTION_SEED:,} on select and cannot be tested."
 
@@ -144,7 +152,7 @@ def _check_lists(name: str, values: Any, tasks: Sequence[str]) -> Iterator[str]:
         yield from check_tasks(f"select {name}", values, tasks)
     for found in lists:
         if not is_list(found) or not found:
-            yield f"the values to select {name} from must be a list{where}, got {found!r}."
+            yield f"the values to select {name} from must be a list{where}, got {quoted(found)}."
 
 
 def margin_names(tasks: Iterable[str]) -> set[str]:
@@ -163,7 +171,7 @@ def check_margins(margin: Mapping[str, float], tasks: Sequence[str]) -> Iterator
         if name not in known:
             yield str(unknown_name("task or metric of a margin", name, known))
         elif not 0 < value < math.inf:
-            yield f"the margin of {name} must be positive, got {value}."
+            yield f"the margin of {name} must be positive, got {quoted(value)}."
 
 
 def check_comparisons(reference: str, contrasts: Iterable[Sequence[str]], labels: set[str]) -> Iterator[str]:

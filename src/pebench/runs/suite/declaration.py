@@ -10,6 +10,7 @@ from typing import Any
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, SELECTION_SEED, RunConfig, override, python_value
 from pebench.encodings.registry import encoding_card
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import quoted
 from pebench.runs.costs import matched
 from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
@@ -95,7 +96,7 @@ class Suite:
         for f in fields(self):
             kind, value = LOOSE_TYPES.get(f.name, f.type), getattr(self, f.name)
             if not fits(value, kind):
-                mistakes.append(f"{f.name} must be {type_text(kind)}, got {value!r}.")
+                mistakes.append(f"{f.name} must be {type_text(kind)}, got {quoted(value)}.")
         if mistakes:
             raise UserError("\n".join(mistakes))
         pairs = tuple((first, second) for first, second in self.contrasts)  # they may have been given as lists
@@ -118,7 +119,9 @@ class Suite:
     @property
     def tested_seeds(self) -> tuple[int, ...]:
         """The seeds that are tested, each once."""
-        return tuple(range(self.seeds) if isinstance(self.seeds, int) else dict.fromkeys(self.seeds))
+        if isinstance(self.seeds, int):
+            return tuple(range(min(self.seeds, checks.MOST_SEEDS + 1)))  # of more, one is enough to be refused
+        return tuple(dict.fromkeys(self.seeds))
 
     def selecting_seeds(self, task: str) -> range:
         """Return the seeds that settings are selected with on a task, where any are."""

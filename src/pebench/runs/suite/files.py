@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pebench.encodings.plugins import add_paths
 from pebench.errors import UserError, unknown_name
+from pebench.exits import without_exits
+from pebench.formatting import MOST, first_line, quoted
 from pebench.runs.suite.declaration import Suite
 
 
@@ -32,7 +34,7 @@ def load_suite(name_or_file: str) -> Suite:
     path = suite_files().get(name_or_file) or Path(name_or_file)
     if not path.is_file():
         if path.suffix == ".py":
-            raise UserError(f"expected a suite file, but {name_or_file!r} does not exist.")
+            raise UserError(f"expected a suite file, but {quoted(name_or_file)} does not exist.")
         raise unknown_name("suite", name_or_file, suite_files())
     # Its folder is searched for modules, here and in the processes of runs: the file may import encodings that lie
     # there.
@@ -53,7 +55,8 @@ def _run(path: Path) -> object:
         UserError: If the file fails, with the line.
     """
     try:
-        return runpy.run_path(str(path)).get("SUITE")
+        with without_exits():
+            return runpy.run_path(str(path)).get("SUITE")
     except UserError as error:
         raise UserError(f"suite file {path}: {error}") from error
     except (Exception, SystemExit) as error:  # else a file that exits would end this command as a success
@@ -61,4 +64,6 @@ def _run(path: Path) -> object:
         # The last line of the file itself, not of pebench's code below it: that is where its author has to look.
         lines = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
         where = f"{path}, line {lines[-1]}," if lines else path
-        raise UserError(f"suite file {where} cannot be read: {type(error).__name__}: {error}") from error
+        raise UserError(
+            f"suite file {where} cannot be read: {type(error).__name__}: {first_line(error, MOST)}"
+        ) from error
