@@ -182,7 +182,7 @@ def _planned(
     if title == SELECTING:
         title = f"selecting {', '.join(plan.suite.select)}"
     titled = plan.suite.select or title == TABLES
-    stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary))
+    stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary), known)
     observer.planned(stage)
     for message in [*unreadable_records(runs, known, how.out), *_warnings(runs, known, how)]:
         observer.note(message)
