@@ -22,8 +22,8 @@ from pebench.engine.executors import Executor, Resources, find_executor
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
-from pebench.engine.published import published_text, take_published
 from pebench.engine.plans import UNDECLARED, make_plan
+from pebench.engine.published import published_text, take_published
 from pebench.engine.signals import handling
 from pebench.formatting import counted
 from pebench.results.frame import Results
@@ -163,9 +163,7 @@ def _stages(plan: Plan, records: Mapping[str, Record]) -> Iterator[tuple[str, li
         yield title, runs
 
 
-def _known(
-    title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, observer: Observer
-) -> dict[str, Record]:
+def _known(title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, observer: Observer) -> dict[str, Record]:
     """Return the records of runs that have one, by key; published ones are laid out in the output folder first."""
     known = load_records(runs, how.out)
     taken = take_published(runs, known, plan.suite, how)

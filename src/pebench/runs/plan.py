@@ -98,7 +98,9 @@ class Plan:
         kinds = [config for kind in self.kinds if (config := self.chosen(kind, records))]
         runs = [config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds]
         tasks = list(dict.fromkeys(config.task for config in kinds))
-        return unique_runs(sorted(runs, key=lambda config: tasks.index(config.task)))  # sorting keeps the order of equals
+        return unique_runs(
+            sorted(runs, key=lambda config: tasks.index(config.task))
+        )  # sorting keeps the order of equals
 
     def undecided(self, records: Mapping[str, Record]) -> int:
         """Return the number of runs that will be tested with values that are not chosen yet.
