@@ -43,7 +43,7 @@ def test_quickstart_is_every_embedded_task_with_the_core_encodings():
     suite = load_suite("quickstart")
     rows = list(product(EMBEDDED, range(suite.seeds), CORE_ENCODINGS))
     assert [(config.task, config.seed, config.encoding) for config in planned(suite)] == rows
-    assert {config.tier for config in planned(suite)} == {"quick"}
+    assert {config.tier for config in planned(suite)} == {"minute"}
     assert len(suite.tested_seeds) == 3
 
 

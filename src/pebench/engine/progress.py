@@ -90,7 +90,7 @@ class View(Progress):
     """
 
     def __init__(self, cells: Cells, console: Console) -> None:
-        self.cells = cells
+        self.cells, self.screen = cells, console  # the superclass asks for what is shown before it has a console
         super().__init__(
             SpinnerColumn(), TextColumn("{task.description}"),
             BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
@@ -100,7 +100,7 @@ class View(Progress):
     def shows(self, task: str) -> bool:
         """Return True if the cells of a task fit on the screen, with its head and a few bars."""
         labels = {config.kind_key for config in self.cells.tasks.get(task, ())}
-        return self.console.is_terminal and 0 < len(labels) <= self.console.height - SPARE_LINES
+        return self.screen.is_terminal and 0 < len(labels) <= self.screen.height - SPARE_LINES
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """Yield the table and the bars; the superclass asks for them at every refresh."""
