@@ -31,11 +31,11 @@ whole = replace(TASKS["vit-digits"], summary="Digits of mine")
 
 def part(*, steps: int = 300, rate: float = 3e-3):
     """The same for other steps."""
-    quick = TASKS["vit-digits"].budgets["quick"]
+    usual = TASKS["vit-digits"].budgets["minute"]
     if steps < 1:
         raise ValueError("steps must be positive")
-    train = replace(quick.train, max_steps=steps, learning_rate=rate)
-    return replace(TASKS["vit-digits"], budgets={**TASKS["vit-digits"].budgets, "quick": replace(quick, train=train)})
+    train = replace(usual.train, max_steps=steps, learning_rate=rate)
+    return replace(TASKS["vit-digits"], budgets={**TASKS["vit-digits"].budgets, "minute": replace(usual, train=train)})
 
 
 def needy(steps):
