@@ -45,7 +45,7 @@ TASKS = (
             minute=Budget(
                 ModelConfig(d_model=64, num_layers=1, num_heads=4),
                 DataConfig(max_len=16, vocab_size=10),
-                TrainConfig(max_steps=400, batch_size=64, learning_rate=4e-3, evaluations=2),
+                TrainConfig(max_steps=600, batch_size=64, learning_rate=4e-3, evaluations=3),
             ),
             quick=Budget(
                 ModelConfig(d_model=64, num_layers=1, num_heads=4),
