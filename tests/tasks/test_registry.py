@@ -187,7 +187,7 @@ def test_a_package_offers_tasks_and_what_is_wrong_is_reported(
     assert (facts["distribution"], facts["version"], facts["place"]) == ("pebench-mine", "1.5", f"{module}:whole")
     assert main(["list", "tasks"]) == 0
     text = capsys.readouterr().out
-    assert "digits             Digits of mine [smoke, quick]" in text
+    assert "digits             Digits of mine [smoke, minute, quick]" in text
     assert "cannot be used:    task 'gone' of pebench-mine 1.5: no module 'not_there_at_all'" in text
 
 

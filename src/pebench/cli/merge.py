@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 def merge_command(options: argparse.Namespace) -> int:
     """Write the records of several sources to a file, an output folder, or both."""
     from pebench.config import PROTOCOL_VERSION
-    from pebench.runs.plan import Plan
+    from pebench.engine.plans import make_plan
     from pebench.runs.published import equal_already, with_costs
     from pebench.runs.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
-    from pebench.runs.suite import load_suite
 
     if not (options.records or options.out):
         raise UserError(
@@ -38,8 +37,8 @@ def merge_command(options: argparse.Namespace) -> int:
             + (", after what --out holds." if there else ".")
         )
     if options.suite:
-        plan = Plan(suite := load_suite(options.suite), suite.kinds())
-        records, _ = merge([records, equal_already(records, suite.regime)])
+        plan = make_plan(options.suite)
+        records, _ = merge([records, equal_already(records, plan.suite.regime)])
         found = {record.config.key: record for record in records}
         # Which runs are tested depends on what the selecting ones choose, so these records decide it, not the suite
         # alone.
