@@ -171,7 +171,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--data-dir", "nowhere"], "--data-dir expects a folder"),
         ([*SMOKE, "--devices", "3"], "train.batch_size must be a multiple of --devices, got 16"),
         ([*SMOKE, "--set", "train.precision=16-mixed"], "16-mixed needs a GPU; on processors: bf16-mixed"),
-        (["run", "--task", "vit-digits", "--tier", "full"], "has no tier 'full'. Valid for it: smoke, quick"),
+        (["run", "--task", "vit-digits", "--tier", "full"], "has no tier 'full'. Valid for it: smoke, minute, quick"),
         (["run", "--suite", "nowhere.py"], "'nowhere.py' does not exist"),
         (["report", "nowhere"], "'nowhere' does not exist"),
     ],

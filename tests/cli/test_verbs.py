@@ -55,7 +55,7 @@ def test_what_there_is_is_listed() -> None:
     assert sorted(listed) == list(encoding_cards())
     assert "options: base=10000.0, ratio=1.0" in ask("list", "encodings").text
     assert max(map(len, ask("list", "encodings").lines)) <= 120
-    assert re.search(r"^vit-digits .*\[smoke, quick\]$", ask("list", "tasks").text, re.MULTILINE)
+    assert re.search(r"^vit-digits .*\[smoke, minute, quick\]$", ask("list", "tasks").text, re.MULTILINE)
 
 
 def test_a_report_is_markdown_csv_or_json(first: Answer) -> None:

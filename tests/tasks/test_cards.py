@@ -99,7 +99,7 @@ def test_the_smoke_tier_is_tiny(task):
 
 @every_task
 def test_a_task_without_a_tier_means_its_default(task):
-    assert configure(task, "add").tier == ("quick" if TASKS[task].embedded else "core")
+    assert configure(task, "add").tier == ("minute" if TASKS[task].embedded else "core")
 
 
 @every_budget

@@ -15,8 +15,12 @@ from pebench.training.runner import build
 WRONG = {
     "task": (("vit-digit", "add"), {}, r"unknown task 'vit-digit'\. Did you mean 'vit-digits'\? Valid: lm-grammar, "),
     "encoding": (("vit-digits", "ropes"), {}, r"unknown encoding 'ropes'\. Did you mean 'rope'\? Valid: add, "),
-    "tier": (("vit-digits", "add"), {"tier": "quik"}, r"'vit-digits' has no tier 'quik'\. Valid for it: smoke, quick"),
-    "other tier": (("vit-digits", "add"), {"tier": "core"}, r"has no tier 'core'\. Valid for it: smoke, quick"),
+    "tier": (
+        ("vit-digits", "add"),
+        {"tier": "quik"},
+        r"'vit-digits' has no tier 'quik'\. Valid for it: smoke, minute, quick",
+    ),
+    "other tier": (("vit-digits", "add"), {"tier": "core"}, r"has no tier 'core'\. Valid for it: smoke, minute, quick"),
     "option": (
         ("vit-digits", "rope"),
         {"encoding_args": {"thta": 1}},

@@ -31,11 +31,11 @@ whole = replace(TASKS["vit-digits"], summary="Digits of mine")
 
 def part(*, steps: int = 300, rate: float = 3e-3):
     """The same for other steps."""
-    quick = TASKS["vit-digits"].budgets["quick"]
+    usual = TASKS["vit-digits"].budgets["minute"]
     if steps < 1:
         raise ValueError("steps must be positive")
-    train = replace(quick.train, max_steps=steps, learning_rate=rate)
-    return replace(TASKS["vit-digits"], budgets={**TASKS["vit-digits"].budgets, "quick": replace(quick, train=train)})
+    train = replace(usual.train, max_steps=steps, learning_rate=rate)
+    return replace(TASKS["vit-digits"], budgets={**TASKS["vit-digits"].budgets, "minute": replace(usual, train=train)})
 
 
 def needy(steps):
@@ -187,7 +187,7 @@ def test_a_package_offers_tasks_and_what_is_wrong_is_reported(
     assert (facts["distribution"], facts["version"], facts["place"]) == ("pebench-mine", "1.5", f"{module}:whole")
     assert main(["list", "tasks"]) == 0
     text = capsys.readouterr().out
-    assert "digits             Digits of mine [smoke, quick]" in text
+    assert "digits             Digits of mine [smoke, minute, quick]" in text
     assert "cannot be used:    task 'gone' of pebench-mine 1.5: no module 'not_there_at_all'" in text
 
 

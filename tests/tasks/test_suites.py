@@ -41,14 +41,16 @@ def test_every_suite_can_be_planned(name):
 
 def test_quickstart_is_every_embedded_task_with_the_core_encodings():
     suite = load_suite("quickstart")
-    rows = [(seed, task, name) for seed in range(suite.seeds) for task in EMBEDDED for name in CORE_ENCODINGS]
-    assert [(config.seed, config.task, config.encoding) for config in planned(suite)] == rows
-    assert {config.tier for config in planned(suite)} == {"quick"}
+    rows = list(product(EMBEDDED, range(suite.seeds), CORE_ENCODINGS))
+    assert [(config.task, config.seed, config.encoding) for config in planned(suite)] == rows
+    assert {config.tier for config in planned(suite)} == {"minute"}
+    assert len(suite.tested_seeds) == 3
 
 
-def test_a_plan_goes_seed_by_seed():
+def test_a_plan_goes_task_by_task_and_in_each_seed_by_seed():
     plan = planned(Suite("s", "?", ["vit-digits", "text-order"], ["add", "none"], seeds=[4, 2]))
-    assert [config.seed for config in plan] == [4] * 4 + [2] * 4
+    assert [config.task for config in plan] == ["vit-digits"] * 4 + ["text-order"] * 4
+    assert [config.seed for config in plan] == [4, 4, 2, 2] * 2
     assert Counter(config.encoding for config in plan) == {"add": 4, "none": 4}
 
 

@@ -7,7 +7,7 @@ SUITE = Suite(
     question="Does pebench work here, and what do its tables look like?",
     tasks=["vit-digits", "text-order", "lm-grammar"],
     seeds=3,
-    tier="quick",
-    cost="45 runs, about 2 minutes on 2 cores",
+    tier="minute",
+    cost="45 runs, about 2 minutes on 2 cores (estimated)",
     expect="none is at chance (33 %) on text-order, solved by the rest",
 )

@@ -2,24 +2,21 @@
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pebench.errors import UserError
 from pebench.formatting import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pebench.runs.records import Record
 
 
 def merge_command(options: argparse.Namespace) -> int:
     """Write the records of several sources to a file, an output folder, or both."""
     from pebench.config import PROTOCOL_VERSION
-    from pebench.runs.plan import Plan
+    from pebench.engine.plans import make_plan
+    from pebench.runs.published import equal_already, with_costs
     from pebench.runs.records import find_record, holds_records, merge, read_records, write_jsonl, write_record
-    from pebench.runs.suite import load_suite
 
     if not (options.records or options.out):
         raise UserError(
@@ -40,13 +37,13 @@ def merge_command(options: argparse.Namespace) -> int:
             + (", after what --out holds." if there else ".")
         )
     if options.suite:
-        plan = Plan(suite := load_suite(options.suite), suite.kinds())
-        records, _ = merge([records, _equal_already(records, suite.regime)])
+        plan = make_plan(options.suite)
+        records, _ = merge([records, equal_already(records, plan.suite.regime)])
         found = {record.config.key: record for record in records}
         # Which runs are tested depends on what the selecting ones choose, so these records decide it, not the suite
         # alone.
         wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
-        records = _with_costs([record for record in records if record.config.key in wanted])
+        records = with_costs([record for record in records if record.config.key in wanted])
         if not records:
             raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")
     given, failed = sum(map(len, collections)), sum(not record.ok for record in records)
@@ -74,25 +71,6 @@ def merge_command(options: argparse.Namespace) -> int:
         )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0
-
-
-def _equal_already(records: "Iterable[Record]", regime: str) -> "list[Record]":
-    """Return runs at equal width as runs of another regime: where matching changes nothing, they are the same runs."""
-    if regime == "width":
-        return []
-    return [replace(r, config=replace(r.config, regime=regime)) for r in records if r.config.regime == "width"]
-
-
-def _with_costs(records: "list[Record]") -> "list[Record]":
-    """Return the records, with the FLOPs that the regime matches in those that ran at equal width."""
-    from pebench.runs.costs import cost
-
-    def lacks(r: "Record") -> bool:
-        return r.config.regime == "FLOPs" and r.ok and not r.matched_flops
-
-    kinds = {r.config.kind_key: r.config for r in records if lacks(r)}
-    flops = {kind: cost(config).of("FLOPs") for kind, config in kinds.items()}
-    return [replace(r, matched_flops=flops[r.config.kind_key]) if lacks(r) else r for r in records]
 
 
 def _outcome(record: "Record", other: "Record") -> str:

@@ -10,6 +10,7 @@ from rich.filesize import decimal
 from pebench.config import RunConfig
 from pebench.engine.plans import UNDECLARED
 from pebench.engine.preview import Preview
+from pebench.engine.published import published_text
 from pebench.formatting import counted, duration_text, si_text
 from pebench.runs.costs import Cost
 
@@ -36,8 +37,9 @@ def print_preview(preview: Preview, console: Console) -> None:
     suite, plan = preview.plan.suite, preview.plan
     todo = preview.later + len(preview.waiting)
     running = preview.states.count("running")
-    lines = [summary(len(preview.runs) + preview.later, todo, preview.kept_failures, running)]
-    _print(console, lines)
+    total = len(preview.runs) + preview.later
+    lines = [summary(total, todo, preview.kept_failures, running), published_text(preview.published, total)]
+    _print(console, filter(None, lines))
     print_states(preview)
     lines = []
     if preview.later:

@@ -1,7 +1,9 @@
 """``pebench run``: parse the options, call the engine, print a table of the results."""
 
 import argparse
+import contextlib
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from rich.console import Console
@@ -20,12 +22,26 @@ from pebench.engine.progress import Display
 from pebench.engine.run import run_suite
 from pebench.errors import UserError
 from pebench.results.frame import Results
+from pebench.runs.records import Record
 
 EXIT_FAILED = 1
 
 
 class CommandLine(Display):
-    """Shows progress, and each stage's number of runs; ends the process at once on Ctrl-C before runs start."""
+    """Shows progress, each stage's number of runs, and the table of a task as soon as all its runs have ended.
+
+    Ctrl-C before runs start ends the process at once.
+
+    Args:
+        console: The console to write to.
+        reference: Label of the row that the others are compared to.
+    """
+
+    def __init__(self, console: Console, reference: str) -> None:
+        self.reference = reference
+        self.records: dict[str, Record] = {}  # those that select settings too, which tables name
+        self.shown: set[str] = set()  # tasks whose tables have been printed
+        super().__init__(console)
 
     def loading(self) -> AbstractContextManager[object]:
         """Return the context in which Ctrl-C ends the process."""
@@ -34,6 +50,7 @@ class CommandLine(Display):
     def planned(self, stage: Stage) -> None:
         """Print the number of runs."""
         super().planned(stage)
+        self.records |= self.cells.records
         if stage.runs:
             self.note((stage.title and f"{stage.title}: ") + summary(len(stage.runs), len(stage.todo), stage.failed))
 
@@ -42,7 +59,36 @@ class CommandLine(Display):
         if not self.console.stderr:  # where runs are only printed, there is no table
             with self.loading():
                 import pebench.results.writers.terminal  # noqa: F401
+            self._show_complete()
         super().started()
+
+    def finished(self, record: Record) -> None:
+        """Show the run that has ended, and the table of its task if it was the last one."""
+        super().finished(record)
+        self.records[record.config.key] = record
+        self._show_complete()
+
+    def show_rest(self, records: Iterable[Record]) -> None:
+        """Print the tables of some records that have not been printed yet, and what the signs in them mean."""
+        from pebench.results.writers.terminal import print_legend, print_tables
+
+        if rest := [record for record in records if record.config.task not in self.shown]:
+            print_tables(rest, self.console, self.reference)
+        print_legend(self.console)
+
+    def _show_complete(self) -> None:
+        """Print the tables of tasks all of whose runs have ended, each once."""
+        from pebench.results.writers.terminal import print_tables
+
+        for task in self.cells.complete:
+            if task in self.shown:
+                continue
+            selecting = [r for r in self.records.values() if (r.config.task, r.config.stage) == (task, "select")]
+            tested = [self.records[config.key] for config in self.cells.tasks[task]]
+            with contextlib.suppress(UserError):  # said at the end, as the other runs go on
+                print_tables([*selecting, *tested], self.console, self.reference)
+                self.console.print()
+                self.shown.add(task)
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -51,9 +97,9 @@ def run_command(options: argparse.Namespace) -> int:
     checked = execution(options.out, how)  # refuse what cannot be before anything is planned
     check_choice(options)
     console = Console(stderr=options.executor == "commands")  # whose output is the commands alone
-    how["observer"] = display = CommandLine(console)
     with leaving_at_once(), environment(checked):  # data of one's own are looked at here
         plan = requested_plan(options)
+    how["observer"] = display = CommandLine(console, plan.suite.reference)
     if options.dry_run:
         for remark in data_remarks(plan.kinds):
             display.note(remark)
@@ -72,12 +118,11 @@ def run_command(options: argparse.Namespace) -> int:
     return 0 if results.complete else EXIT_FAILED
 
 
-def print_results(results: Results, options: argparse.Namespace, display: Display) -> None:
+def print_results(results: Results, options: argparse.Namespace, display: CommandLine) -> None:
     """Print the table of the results and the commands that show more, and write their page, to which the end leads."""
     from pebench.results.writers.html import html
-    from pebench.results.writers.terminal import terminal
 
-    terminal(results.records, display.console, results.reference)
+    display.show_rest(results.records)
     out = options.out
     display.note(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
     path = out / PAGE

@@ -46,7 +46,7 @@ def _add_what(group: Any) -> None:
     group.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default: the suite's, or 3)")
     group.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")
     group.add_argument(
-        "--tier", metavar="TIER", help=f"budget: {', '.join(TIERS)}; default: quick for embedded tasks, else core"
+        "--tier", metavar="TIER", help=f"budget: {', '.join(TIERS)}; default: minute for embedded tasks, else core"
     )
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
@@ -105,4 +105,12 @@ def _add_how(group: Any) -> None:
         "--analyze", action="store_true",
         help="measure in each trained model where content and position are, as pebench analyze does",
     )  # fmt: skip
+    published = group.add_mutually_exclusive_group()
+    published.add_argument(
+        "--published", type=Path, metavar="DIR",
+        help="take runs that are published in this folder (default: results of a clone, for a declared suite)",
+    )  # fmt: skip
+    published.add_argument(
+        "--no-published", action="store_const", const=False, dest="published", help="make published runs again"
+    )
     group.add_argument("--dry-run", action="store_true", help="print what would run, and its cost, and stop")

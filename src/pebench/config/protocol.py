@@ -32,5 +32,5 @@ TOKEN_TABLES = ("frozen", "trained")
 STAGES = ("test", "select")
 """Purpose of a run: to be tested, or to choose a setting by its validation metrics. The latter is never tested."""
 
-TIERS = ("smoke", "quick", "core", "full")
+TIERS = ("smoke", "minute", "quick", "core", "full")
 """Training budgets, from two steps to what needs a modern GPU."""

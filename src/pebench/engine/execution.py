@@ -42,6 +42,7 @@ class RunOptions(TypedDict, total=False):
     retry_failed: bool
     keep_weights: bool
     analyze: bool
+    published: Path | str | bool
     observer: Observer | None
 
 
@@ -76,9 +77,12 @@ class Execution:
     retry_failed: bool = False
     keep_weights: bool = False
     analyze: bool = False
+    published: Path | bool = True
 
     def __post_init__(self) -> None:
         check_data_dir(self.data_dir)
+        if isinstance(self.published, Path) and not self.published.is_dir():
+            raise UserError(f"--published expects a folder such as results, but {str(self.published)!r} is none.")
         if self.out.exists() and not self.out.is_dir():
             raise UserError(f"--out expects a folder, but {str(self.out)!r} is a file.")
         if self.device not in DEVICES:
@@ -143,6 +147,8 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
     values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
     data_dir = options.get("data_dir") or os.environ.get("PEBENCH_DATA_DIR")
     values["data_dir"] = Path(data_dir) if data_dir else None
+    published = options.get("published", True)
+    values["published"] = Path(published) if isinstance(published, str) else published
     values["executor_options"] = options.get("executor_options") or {}
     return Execution(Path(out), **values)  # type: ignore[arg-type]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pebench.config import RunConfig
 from pebench.runs.records import Record
@@ -18,6 +18,7 @@ class Stage:
         failed: Number of runs that failed earlier and are not tried again.
         title: Name of the stage, ``selecting train.clip`` or ``testing``; empty where nothing is selected.
         varied: Dotted names of the settings in which runs of one encoding and seed differ.
+        known: The records that are there already, by key; also of failed runs that are tried again.
     """
 
     runs: Sequence[RunConfig]
@@ -25,6 +26,7 @@ class Stage:
     failed: int = 0
     title: str = ""
     varied: Collection[str] = ()
+    known: Mapping[str, Record] = field(default_factory=dict)
 
 
 class Observer:

@@ -9,6 +9,7 @@ from pebench.config import RunConfig
 from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import Execution, RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.plans import make_plan
+from pebench.engine.published import take_published
 from pebench.runs.costs import Cost
 from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states, unique_runs, unreadable_records
 from pebench.runs.suite import Suite
@@ -22,13 +23,14 @@ class Preview:
     Args:
         plan: The suite and its kinds of runs.
         runs: The runs that are known now: those that select settings, and those that are tested.
-        states: The state of each run: ``done``, ``failed``, ``running`` or ``to do``.
+        states: The state of each run: ``done``, ``failed``, ``running``, ``taken`` (of published ones) or ``to do``.
         waiting: The runs that would be made.
         later: Number of further runs, with settings that are not selected yet.
         costs: Parameters and FLOPs of each kind of run, by `RunConfig.kind_key`.
         forecast: Time and disk that the waiting runs take, going by earlier ones.
         jobs: Number of runs at a time.
         kept_failures: Number of failed runs that would not be made again.
+        published: Number of runs that would be taken from published records.
         notes: Sentences on finished runs without weights, if these are to be kept, and on records that are damaged.
     """
 
@@ -41,6 +43,7 @@ class Preview:
     forecast: Forecast
     jobs: int
     kept_failures: int
+    published: int = 0
     notes: Sequence[str] = ()
 
 
@@ -61,13 +64,20 @@ def preview_suite(
     plan = make_plan(suite)
     selecting = plan.selecting()
     known = load_records(selecting, how.out)
+    taken = take_published(selecting, known, plan.suite, how)
+    known |= taken
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
-    runs = [*selecting, *plan.testing(known)]
-    runs = unique_runs((*table_sources(runs), *runs))
+    testing = plan.testing(known)
+    sources = table_sources([*selecting, *testing])
+    runs = unique_runs((*sources, *selecting, *testing))
     found = run_states(runs, how.out)
+    left = {config.key for config, state in zip(runs, found, strict=True) if state == "to do"}
+    left -= {config.key for config in sources}  # others take their weights, which are not published
+    taken |= take_published([config for config in testing if config.key in left], known, plan.suite, how)
+    found = ["taken" if config.key in taken else state for config, state in zip(runs, found, strict=True)]
     # Runs that another process is making are not this call's to make.
-    left = ("to do", "failed") if how.retry_failed else ("to do",)
-    waiting = [config for config, state in zip(runs, found, strict=True) if state in left]
+    waits = ("to do", "failed") if how.retry_failed else ("to do",)
+    waiting = [config for config, state in zip(runs, found, strict=True) if state in waits]
     later = plan.undecided(known)
     # What a run would refuse, its preview refuses.
     check_data([*waiting, *(plan.kinds if later else ())], how)
@@ -82,6 +92,7 @@ def preview_suite(
         forecast=forecast(waiting, how.out),
         jobs=runs_at_a_time(len(waiting) + later, how),
         kept_failures=0 if how.retry_failed else found.count("failed"),
+        published=len(taken),
         notes=_notes(runs, found, how),
     )
 

@@ -1,12 +1,13 @@
 """Progress on a console: a live view on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from pebench.config import RunConfig
+from pebench.engine.cells import Cells
 from pebench.engine.observer import Observer, Stage
 from pebench.formatting import duration_text, format_encoding
 from pebench.runs.records import Record
@@ -14,6 +15,9 @@ from pebench.tasks import metric_text
 
 PLAIN_EVERY_S = 30.0
 """Time between two lines on a run in progress where there is no live view, in seconds."""
+
+SPARE_LINES = 10
+"""Lines of a screen that are left for the head of a table and for bars."""
 
 
 class Tally:
@@ -77,8 +81,38 @@ class Tally:
         return f"[{self.done}/{self.total}] {self.name(config)}: {outcome} in {took}{self.time_left()}"
 
 
+class View(Progress):
+    """A live view: the table of the task that is being run, and below it a bar for each run.
+
+    Args:
+        cells: Cells of the table.
+        console: The console to show them on.
+    """
+
+    def __init__(self, cells: Cells, console: Console) -> None:
+        self.cells, self.screen = cells, console  # the superclass asks for what is shown before it has a console
+        super().__init__(
+            SpinnerColumn(), TextColumn("{task.description}"),
+            BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
+            console=console, transient=True, refresh_per_second=4,
+        )  # fmt: skip
+
+    def shows(self, task: str) -> bool:
+        """Return True if the cells of a task fit on the screen, with its head and a few bars."""
+        labels = {config.kind_key for config in self.cells.tasks.get(task, ())}
+        return self.screen.is_terminal and 0 < len(labels) <= self.screen.height - SPARE_LINES
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """Yield the table and the bars; the superclass asks for them at every refresh."""
+        if (task := self.cells.current) and self.shows(task):
+            yield self.cells.table(task)
+        yield self.make_tasks_table(self.tasks)
+
+
 class Display(Observer):
     """Shows each run, its metric and the time left on a console.
+
+    On a terminal the table of the task in progress fills in, a cell for each run; elsewhere each run is a line.
 
     Args:
         console: The console to write to.
@@ -90,13 +124,9 @@ class Display(Observer):
 
     def planned(self, stage: Stage) -> None:
         """Count from the beginning, for the runs of another stage."""
-        self.tally = Tally(stage)
+        self.tally, self.cells = Tally(stage), Cells(stage)
         self.last_line: dict[str, float] = {}  # by run, in seconds
-        self.live = Progress(
-            SpinnerColumn(), TextColumn("{task.description}"),
-            BarColumn(bar_width=20), TextColumn("{task.fields[info]}"),
-            console=self.console, transient=True, refresh_per_second=4,
-        )  # fmt: skip
+        self.live = View(self.cells, self.console)
         self.bars: dict[str, TaskID] = {}
         self.overall: TaskID | None = None
 
@@ -136,11 +166,13 @@ class Display(Observer):
             self.note(f"        {self.tally.name(config)}: {where}{self.tally.time_left()}")
 
     def finished(self, record: Record) -> None:
-        """Print the line on a run that has ended."""
+        """Fill in the cell of a run that has ended, or print a line on it."""
         self.tally.finished(record.config)
+        self.cells.fill(record)
         if record.config.key in self.bars:
             self.live.remove_task(self.bars.pop(record.config.key))
-        self.note(self.tally.line(record))
+        if not record.ok or record.config.stage != "test" or not self.live.shows(record.config.task):
+            self.note(self.tally.line(record))
         self._update_overall()
 
     def _update_overall(self) -> None:

@@ -23,6 +23,7 @@ from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
 from pebench.engine.plans import UNDECLARED, make_plan
+from pebench.engine.published import published_text, take_published
 from pebench.engine.signals import handling
 from pebench.formatting import counted
 from pebench.results.frame import Results
@@ -118,6 +119,8 @@ def run_suite(
             * ``retry_failed``: Make runs again that failed before.
             * ``keep_weights``: Keep the tested weights, for `pebench.training.weights.load_weights`; in new runs only.
             * ``analyze``: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
+            * ``published``: Folder of published records, ``results`` of a clone: runs of the suite that lie there are
+              taken, not made. By default those beside pebench's suites, for a declared suite; False takes none.
             * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
 
     Raises:
@@ -135,7 +138,7 @@ def run_suite(
             if not runs:
                 continue
             made = replace(how, keep_weights=how.keep_weights or title == TABLES)
-            known = load_records(runs, how.out)
+            known = _known(title, runs, plan, made, observer)
             stage = _planned(title, runs, known, plan, made, observer)
             if stage.todo:
                 failed = [known[config.key] for config in stage.todo if config.key in known]
@@ -160,6 +163,18 @@ def _stages(plan: Plan, records: Mapping[str, Record]) -> Iterator[tuple[str, li
         yield title, runs
 
 
+def _known(title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, observer: Observer) -> dict[str, Record]:
+    """Return the records of runs that have one, by key; published ones are laid out in the output folder first."""
+    known = load_records(runs, how.out)
+    taken = take_published(runs, known, plan.suite, how)
+    for record in taken.values():
+        write_record(record, how.out)
+    if taken:
+        stage = f"{title}: " if plan.suite.select else ""
+        observer.note(stage + published_text(len(taken), len(runs)))
+    return known | taken
+
+
 def _planned(
     title: str,
     runs: Sequence[RunConfig],
@@ -182,7 +197,7 @@ def _planned(
     if title == SELECTING:
         title = f"selecting {', '.join(plan.suite.select)}"
     titled = plan.suite.select or title == TABLES
-    stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary))
+    stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary), known)
     observer.planned(stage)
     for message in [*unreadable_records(runs, known, how.out), *_warnings(runs, known, how)]:
         observer.note(message)

@@ -88,13 +88,19 @@ class Plan:
         return sorted(tried, key=lambda pair: pair[1].order)
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
-        """Return the runs that are tested, seed by seed, so that an interrupted suite has complete rows.
+        """Return the runs that are tested, task by task, so that the first table is there early.
+
+        Those of a task come seed by seed, so that rows of an interrupted suite are equally long.
 
         Args:
             records: Records of the selecting runs, by key. A kind for which they choose nothing yet is left out.
         """
         kinds = [config for kind in self.kinds if (config := self.chosen(kind, records))]
-        return unique_runs(config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds)
+        runs = [config.with_seed(seed) for seed in self.suite.tested_seeds for config in kinds]
+        tasks = list(dict.fromkeys(config.task for config in kinds))
+        return unique_runs(
+            sorted(runs, key=lambda config: tasks.index(config.task))
+        )  # sorting keeps the order of equals
 
     def undecided(self, records: Mapping[str, Record]) -> int:
         """Return the number of runs that will be tested with values that are not chosen yet.

@@ -37,7 +37,7 @@ class Task:
         data: The LightningDataModule, a subclass of `pebench.data.base.TensorDataModule`: its dotted path
             (``my_module:MyData``) or the class itself.
         splits: The rule by which train, validation and test are separate.
-        budgets: Model, data and training settings by tier: ``smoke``, ``quick``, ``core``, ``full``; see `with_smoke`.
+        budgets: Model, data and training settings by tier: those of `pebench.config.TIERS`; see `with_smoke`.
         chance: The headline metric on the test split of the best constant prediction, at the default tier: what a model
             reaches that ignores its input. ``None`` where that has not been measured.
         beyond: Lengths (or image sides) of the length (resolution) extrapolation, in multiples of the trained one.
@@ -182,3 +182,8 @@ def with_smoke(**budgets: Budget) -> dict[str, Budget]:
     usual = next(iter(budgets.values()))
     train = replace(usual.train, max_steps=2, evaluations=1, batch_size=min(16, usual.train.batch_size))
     return {"smoke": Budget(ModelConfig(d_model=16, num_layers=1, num_heads=2), usual.data, train), **budgets}
+
+
+def with_minute(minute: Budget, quick: Budget) -> dict[str, Budget]:
+    """Return the budgets of a task that comes with the package; the quickstart's is the first that trains."""
+    return {"smoke": with_smoke(quick=quick)["smoke"], "minute": minute, "quick": quick}

@@ -15,10 +15,10 @@ from pebench.tasks.registry import find_task
 
 
 def default_tier(task: Task) -> str:
-    """Return the tier of a user who names none: quick where the task is embedded, else core, if it has these."""
-    usual = "quick" if task.embedded else "core"
-    # A task of a user may have neither. Budgets are listed from small to large, so the last one is its largest.
-    return usual if usual in task.budgets else list(task.budgets)[-1]
+    """Return the tier of a user who names none: minute or quick where the task is embedded, else core."""
+    usual = [tier for tier in (("minute", "quick") if task.embedded else ("core",)) if tier in task.budgets]
+    # A task of a user may have none. Budgets are listed from small to large, so the last one is its largest.
+    return usual[0] if usual else list(task.budgets)[-1]
 
 
 def configure(

@@ -4,7 +4,7 @@ from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
-from pebench.tasks.base import Budget, Task, with_smoke
+from pebench.tasks.base import Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import LANGUAGE_MODELLING
 
 
@@ -23,12 +23,17 @@ TASKS = (
         chance=0.9239,
         splits="three streams of one generator: 200,000 words train, 10,000 validation, 20,000 test",
         cite=("pebench",),
-        budgets=with_smoke(
+        budgets=with_minute(
+            minute=Budget(
+                ModelConfig(d_model=32, num_layers=1, num_heads=2),
+                DataConfig(max_len=64, vocab_size=35),
+                TrainConfig(max_steps=150, batch_size=8, learning_rate=1e-2, evaluations=2),
+            ),
             quick=Budget(
                 ModelConfig(d_model=32, num_layers=2, num_heads=2),
                 DataConfig(max_len=64, vocab_size=35),
                 TrainConfig(max_steps=300, batch_size=16, learning_rate=3e-3, evaluations=5),
-            )
+            ),
         ),
     ),
     _lm(

@@ -4,7 +4,7 @@ from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
-from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import TEXT_CLASSIFICATION
 
 
@@ -41,12 +41,17 @@ TASKS = (
         chance=0.325,
         splits="different texts of one generator, dealt out at random: 8,000 train, 1,000 validation, 2,000 test",
         cite=("pebench",),
-        budgets=with_smoke(
+        budgets=with_minute(
+            minute=Budget(
+                ModelConfig(d_model=64, num_layers=1, num_heads=4),
+                DataConfig(max_len=16, vocab_size=10),
+                TrainConfig(max_steps=600, batch_size=64, learning_rate=4e-3, evaluations=3),
+            ),
             quick=Budget(
                 ModelConfig(d_model=64, num_layers=1, num_heads=4),
                 DataConfig(max_len=16, vocab_size=10),
                 TrainConfig(max_steps=1200, batch_size=64, learning_rate=3e-3, evaluations=5),
-            )
+            ),
         ),
     ),
     _text(

@@ -4,7 +4,7 @@ from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.tasks import sources
-from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_smoke
+from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 
 
@@ -24,12 +24,17 @@ TASKS = (
         chance=0.0585,  # digits come in turns, so the one that is most frequent in training is rare in the test split
         splits="by index modulo 5: 3 is validation, 4 is test, the rest is train",
         cite=("alpaydin1998optical",),
-        budgets=with_smoke(
+        budgets=with_minute(
+            minute=Budget(
+                ModelConfig(d_model=32, num_layers=1, num_heads=2),
+                DataConfig(patch_size=2),
+                TrainConfig(max_steps=200, batch_size=32, learning_rate=1e-2, evaluations=2),
+            ),
             quick=Budget(
                 ModelConfig(d_model=32, num_layers=2, num_heads=2),
                 DataConfig(patch_size=2),
                 TrainConfig(max_steps=300, batch_size=64, learning_rate=3e-3, evaluations=5),
-            )
+            ),
         ),
     ),
     _vit(

@@ -26,6 +26,19 @@ ALWAYS = 2
 
 
 def terminal(records: Iterable[Record], console: "Console", reference: str = REFERENCE_ENCODING) -> None:
+    """Print the tables, and what their signs mean; see `print_tables`."""
+    print_tables(records, console, reference)
+    print_legend(console)
+
+
+def print_legend(console: "Console") -> None:
+    """Print what the signs in tables mean."""
+    console.print(
+        "± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted over these rows at 5 %.", style="dim"
+    )
+
+
+def print_tables(records: Iterable[Record], console: "Console", reference: str = REFERENCE_ENCODING) -> None:
     """Print the tables, each with as many columns as the console's width allows.
 
     Args:
@@ -46,9 +59,6 @@ def terminal(records: Iterable[Record], console: "Console", reference: str = REF
         console.print(_fitted(_grid(table, page), console.width))
         for line in [*warnings(table), *map(plain, absence_lines(page.absences(table)))]:
             console.print(line, style="yellow", markup=False, highlight=False)
-    console.print(
-        "± 95 % t-interval over seeds; Δ paired by seed; verdict Holm-adjusted over these rows at 5 %.", style="dim"
-    )
 
 
 def _grid(table: Table, page: Page) -> Grid:
