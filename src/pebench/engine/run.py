@@ -30,7 +30,7 @@ from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
 from pebench.runs.collector import paused_garbage_collection
 from pebench.runs.plan import Plan, load_records, unreadable_records, write_plan
-from pebench.runs.records import Record
+from pebench.runs.records import Record, write_record
 from pebench.runs.rubbish import clear_rubbish
 from pebench.runs.suite import Encoding, Suite
 from pebench.runs.token_tables import check_weights, table_sources

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.tasks import sources
 from pebench.tasks.own.files import SPLIT_NAMES, require_train
 from pebench.tasks.own.tables import Texts, add_rows
@@ -33,7 +34,7 @@ def pinned(name: str, revision: str) -> str:
     try:
         commit = HfApi().dataset_info(name, revision=revision or None, timeout=10).sha
     except Exception as error:  # of many kinds
-        raise UserError(f"the hub's data set {name!r} cannot be found: {shown(error)}.") from error
+        raise UserError(f"the hub's data set {name!r} cannot be found: {first_line(error)}.") from error
     return f"{name}@{commit}"
 
 
@@ -57,7 +58,7 @@ def read_hub(name: str, options: Mapping[str, str]) -> Texts:
     except UserError:
         raise
     except Exception as error:  # of many kinds, some of them pyarrow's
-        raise UserError(f"the hub's data set {name} cannot be read: {shown(error)}.") from error
+        raise UserError(f"the hub's data set {name} cannot be read: {first_line(error)}.") from error
     splits = {split: SPLIT_NAMES.get(split, "") for split in data}
     require_train({part for part in splits.values() if part} or {"none"}, name)
     found = Texts()

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
-from pebench.errors import UserError, shown
+from pebench.errors import UserError
+from pebench.formatting import first_line
 from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 from pebench.tasks.own.cuts import content_key, split_examples
@@ -174,7 +175,9 @@ def decoded(path: Path, channels: int, side: int) -> NDArray[np.uint8]:
                 image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
             pixels = np.asarray(image, dtype=np.uint8)
     except Exception as error:  # of many kinds
-        raise UserError(f"{path} cannot be read as an image: {shown(error)}. Replace it, or leave it out.") from error
+        raise UserError(
+            f"{path} cannot be read as an image: {first_line(error)}. Replace it, or leave it out."
+        ) from error
     return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
 
 
@@ -229,7 +232,7 @@ def _headers(files: list[Path]) -> Iterator[tuple[str, tuple[int, int]]]:
                 yield image.mode, image.size
         except Exception as error:  # of many kinds
             raise UserError(
-                f"{file} cannot be read as an image: {shown(error)}. Replace it, or leave it out."
+                f"{file} cannot be read as an image: {first_line(error)}. Replace it, or leave it out."
             ) from error
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pebench.errors import UserError, shown
-from pebench.formatting import counted
+from pebench.errors import UserError
+from pebench.formatting import counted, first_line, quoted
 from pebench.tasks.own.files import SPLIT_NAMES, files_by_split, require_train, text_of
 
 TEXT_NAMES = ("text", "texts", "sentence", "review", "content", "document", "comment", "message", "body", "tweet")
@@ -103,7 +103,7 @@ class _Odd:
         self.place, self.first, self.count = place, dict[str, str](), dict[str, int]()
 
     def add(self, line: int, column: str, expected: str, value: object) -> None:
-        got = f"{self.place}, line {line}, column {column!r}: expected {expected}, got {shown(repr(value))}."
+        got = f"{self.place}, line {line}, column {column!r}: expected {expected}, got {quoted(value)}."
         self.first.setdefault(column, got)
         self.count[column] = self.count.get(column, 0) + 1
 
@@ -215,9 +215,9 @@ def _json_lines(path: Path) -> tuple[list[str], Rows]:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise UserError(f"{path}, line {number} is no JSON: {shown(error)}.") from error
+                raise UserError(f"{path}, line {number} is no JSON: {first_line(error)}.") from error
             if not isinstance(value, dict):
-                raise UserError(f"{path}, line {number}: expected an object with the columns, got {shown(line)}.")
+                raise UserError(f"{path}, line {number}: expected an object with the columns, got {first_line(line)}.")
             yield number, value
 
     first = next(parsed(), (0, {}))[1]
@@ -232,7 +232,7 @@ def _parquet(path: Path) -> tuple[list[str], Rows]:
         with path.open("rb") as file:  # opened here: pyarrow takes some names for addresses
             table = pyarrow.parquet.ParquetFile(file, page_checksum_verification=True).read()
     except Exception as error:  # of many kinds
-        raise UserError(f"{path} cannot be read as a table: {shown(error)}. Is it damaged? Replace it.") from error
+        raise UserError(f"{path} cannot be read as a table: {first_line(error)}. Is it damaged? Replace it.") from error
 
     def rows() -> Rows:
         try:
@@ -242,7 +242,7 @@ def _parquet(path: Path) -> tuple[list[str], Rows]:
                 counter[0] += batch.num_rows
                 yield from enumerate(zip(*values, strict=True), start + 1)
         except (UnicodeDecodeError, ValueError) as error:  # of a damaged file, a text may not even be UTF-8
-            raise UserError(f"{path} has a text that is not in UTF-8: {shown(error)}.") from error
+            raise UserError(f"{path} has a text that is not in UTF-8: {first_line(error)}.") from error
 
     counter = [0]
     return list(table.column_names), rows()
