@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pebench.config import RunConfig
-from pebench.runs.plan import SAMPLE, forecast
+from pebench.runs.forecast import SAMPLE, forecast
 from pebench.runs.records import FILE_NAME, Record, write_record
 from pebench.tasks import configure
 from tests.runs.plans import RATE, plan_of, record

@@ -11,7 +11,8 @@ from pebench.engine.execution import Execution, RunOptions, execution, missing_w
 from pebench.engine.plans import make_plan
 from pebench.engine.published import take_published
 from pebench.runs.costs import Cost
-from pebench.runs.plan import Forecast, Plan, forecast, load_records, run_states, unique_runs, unreadable_records
+from pebench.runs.forecast import Forecast, forecast
+from pebench.runs.plan import Plan, load_records, run_states, unique_runs, unreadable_records
 from pebench.runs.suite import Suite
 from pebench.runs.token_tables import table_sources
 

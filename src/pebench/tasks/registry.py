@@ -6,7 +6,6 @@ A name may bring options where it means a function of keyword options that retur
 
 import contextlib
 import inspect
-import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -22,6 +21,7 @@ from pebench.exits import without_exits
 from pebench.formatting import MOST, cut, format_encoding, quoted
 from pebench.tasks import language, text, vision
 from pebench.tasks.base import Task
+from pebench.tasks.options import normal_options
 from pebench.tasks.own import MAKERS
 
 Maker = Callable[..., Task]
@@ -31,9 +31,6 @@ M = TypeVar("M", bound=Maker)
 
 TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
 """Pebench's own tasks, by name."""
-
-OPTION_TYPES = (bool, int, float, str)
-"""Types that an option of a task may have."""
 
 _registered: dict[str, Task | Maker] = {}
 _modules: dict[str, str] = {}  # the module that registered each of them
@@ -100,7 +97,7 @@ def find_task(name: str) -> Task:
         return TASKS[name]
     if name not in _found:
         base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
-        made = MAKERS[base](**_normal_options(base, MAKERS[base], options)) if base in MAKERS else _make(base, options)
+        made = MAKERS[base](**normal_options(base, MAKERS[base], options)) if base in MAKERS else _make(base, options)
         if base in MAKERS and "data" not in options:
             return made  # what is at its path may change
         _found[name] = made
@@ -176,7 +173,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
         if options:
             raise UserError(f"task {name!r} has no options, got {', '.join(options)}.")
         return replace(found, name=name)
-    chosen = _normal_options(name, found, options)
+    chosen = normal_options(name, found, options)
     full = format_encoding(name, dict(sorted(chosen.items())), literal=True)
     try:
         with without_exits():
@@ -219,53 +216,6 @@ def _load(name: str) -> Task | Maker:
 
 def _is_task_or_maker(found: Any) -> bool:
     return isinstance(found, Task) or inspect.isfunction(found) or (isinstance(found, type) and issubclass(found, Task))
-
-
-def _normal_options(name: str, maker: Maker, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options in one form, so that the same run has the same name: those that differ from their defaults.
-
-    Args:
-        name: Name or place of the task.
-        maker: The function or class that makes it.
-        options: Options as they were given.
-
-    Raises:
-        UserError: For an option that it does not have, or of another type than its default.
-    """
-    defaults, normal = _defaults(name, maker), dict[str, Any]()
-    for option, value in options.items():
-        if option not in defaults:
-            raise unknown_name(f"option of task {name!r}:", option, defaults or ["(it has none)"])
-        default = defaults[option]
-        # Compared exactly: to `isinstance` True is an integer.
-        if type(default) is float and type(value) is int:
-            value = float(value)
-        if type(value) is not type(default):
-            raise UserError(
-                f"option {option!r} of task {name!r} expects {type(default).__name__}, got {quoted(value)}."
-            )
-        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
-            raise UserError(f"option {option!r} of task {name!r} must be finite, got {quoted(value)}.")
-        if value != default:
-            normal[option] = value
-    return normal
-
-
-def _defaults(name: str, maker: Maker) -> dict[str, Any]:
-    """Return the keyword options of a function that makes a task, with their defaults.
-
-    Raises:
-        UserError: For one without a default of a type that a command line can give.
-    """
-    defaults = {}
-    for option in inspect.signature(maker).parameters.values():
-        if option.kind is not option.KEYWORD_ONLY or type(option.default) not in OPTION_TYPES:
-            raise UserError(
-                f"option {option.name!r} of task {name!r} must be keyword-only, with a bool, int, float or str as its "
-                "default."
-            )
-        defaults[option.name] = option.default
-    return defaults
 
 
 def task_origin(task: Task) -> dict[str, str]:

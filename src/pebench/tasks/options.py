@@ -1,0 +1,59 @@
+"""Options of a function that makes a task: keywords with plain defaults, in one form. No torch here."""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pebench.errors import UserError, unknown_name
+from pebench.formatting import quoted
+
+TYPES = (bool, int, float, str)
+"""Types that an option of a task may have."""
+
+
+def normal_options(name: str, maker: Callable[..., object], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in one form, so that the same run has the same name: those that differ from their defaults.
+
+    Args:
+        name: Name or place of the task.
+        maker: The function or class that makes it.
+        options: Options as they were given.
+
+    Raises:
+        UserError: For an option that it does not have, or of another type than its default.
+    """
+    defaults, normal = _defaults(name, maker), dict[str, Any]()
+    for option, value in options.items():
+        if option not in defaults:
+            raise unknown_name(f"option of task {name!r}:", option, defaults or ["(it has none)"])
+        default = defaults[option]
+        # Compared exactly: to `isinstance` True is an integer.
+        if type(default) is float and type(value) is int:
+            value = float(value)
+        if type(value) is not type(default):
+            raise UserError(
+                f"option {option!r} of task {name!r} expects {type(default).__name__}, got {quoted(value)}."
+            )
+        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
+            raise UserError(f"option {option!r} of task {name!r} must be finite, got {quoted(value)}.")
+        if value != default:
+            normal[option] = value
+    return normal
+
+
+def _defaults(name: str, maker: Callable[..., object]) -> dict[str, Any]:
+    """Return the keyword options of a function that makes a task, with their defaults.
+
+    Raises:
+        UserError: For one without a default of a type that a command line can give.
+    """
+    defaults = {}
+    for option in inspect.signature(maker).parameters.values():
+        if option.kind is not option.KEYWORD_ONLY or type(option.default) not in TYPES:
+            raise UserError(
+                f"option {option.name!r} of task {name!r} must be keyword-only, with a bool, int, float or str as its "
+                "default."
+            )
+        defaults[option.name] = option.default
+    return defaults
