@@ -28,10 +28,10 @@ def without_exits() -> Iterator[None]:
     """
     before, here = os._exit, os.getpid()
 
-    def refuse(code: int) -> NoReturn:
+    def refuse(status: int) -> NoReturn:
         if os.getpid() != here or threading.current_thread() is not threading.main_thread():
-            end_process(code)
-        raise RuntimeError(f"os._exit({code}) was called, which would have ended this process and all its runs")
+            end_process(status)
+        raise RuntimeError(f"os._exit({status}) was called, which would have ended this process and all its runs")
 
     os._exit = refuse
     try:

@@ -111,12 +111,12 @@ class OwnImages(Images):
         files, labels, splits, sha256, _ = image_folder.load(place := find_place(self.title))
         check_contents(self.title, place, sha256)
         channels, side = self.shape
-        tensors = {}
+        tensors: dict[str, torch.Tensor] = {}
         for index, name in enumerate(SPLITS):
             chosen = np.flatnonzero(splits == index)
             pixels = np.empty((len(chosen), channels, side, side), dtype=np.uint8)
-            for place, number in enumerate(chosen):
-                pixels[place] = image_folder.decoded(files[number], channels, side)
+            for row, number in enumerate(chosen):
+                pixels[row] = image_folder.decoded(files[number], channels, side)
             tensors |= {
                 f"{name}_images": torch.from_numpy(pixels), f"{name}_labels": torch.from_numpy(labels[chosen])
             }  # fmt: skip

@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, sizes_text
 from pebench.tasks.own.tables import class_order
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -157,20 +160,10 @@ def decoded(path: Path, channels: int, side: int) -> NDArray[np.uint8]:
     from PIL import Image, ImageOps
 
     try:
-        with warnings.catch_warnings(), Image.open(path) as image:
+        with warnings.catch_warnings(), Image.open(path) as file:
             warnings.simplefilter("ignore")  # Pillow's, on odd metadata
-            ImageOps.exif_transpose(image, in_place=True)
-            if image.mode.startswith("I"):
-                # Of 16 bits a PNG or TIFF; Pillow would clip them instead.
-                pixels = np.asarray(image).astype(np.int64)
-                image = Image.fromarray((pixels.clip(0, 65_535) // 257).astype(np.uint8))
-            elif image.mode == "F":
-                raise ValueError("its pixels are fractions, expected 8 or 16 bits")
-            if "A" in image.mode or "transparency" in image.info:
-                image = image.convert("RGBA")
-                image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
-            if image.mode != (mode := "L" if channels == 1 else "RGB"):
-                image = image.convert(mode)
+            ImageOps.exif_transpose(file, in_place=True)
+            image = _in_bytes(file, "L" if channels == 1 else "RGB")
             if image.size != (side, side):
                 image = ImageOps.fit(image, (side, side), Image.Resampling.BILINEAR)
             pixels = np.asarray(image, dtype=np.uint8)
@@ -179,6 +172,22 @@ def decoded(path: Path, channels: int, side: int) -> NDArray[np.uint8]:
             f"{path} cannot be read as an image: {first_line(error)}. Replace it, or leave it out."
         ) from error
     return pixels[None] if channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def _in_bytes(image: "Image", mode: str) -> "Image":
+    """Return an image of 8 bits in a mode of Pillow, on black where it is transparent."""
+    from PIL import Image as Pillow
+
+    if image.mode.startswith("I"):
+        # Of 16 bits a PNG or TIFF; Pillow would clip them instead.
+        whole = np.asarray(image).astype(np.int64)
+        image = Pillow.fromarray((whole.clip(0, 65_535) // 257).astype(np.uint8))
+    elif image.mode == "F":
+        raise ValueError("its pixels are fractions, expected 8 or 16 bits")
+    if "A" in image.mode or "transparency" in image.info:
+        image = image.convert("RGBA")
+        image = Pillow.alpha_composite(Pillow.new("RGBA", image.size, (0, 0, 0, 255)), image)
+    return image if image.mode == mode else image.convert(mode)
 
 
 def patch_of(side: int) -> int:

@@ -160,7 +160,7 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
 def _guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the columns that names suggest, of those that are not chosen."""
     lower = {name.lower(): name for name in reversed(names) if name not in chosen.values()}
-    found = {}
+    found, chosen = dict[str, str](), dict(chosen)
     for part, known in (("text", TEXT_NAMES), ("label", LABEL_NAMES), ("split", (SPLIT_COLUMN,))):
         if part not in chosen and (free := [lower[name] for name in known if name in lower]):
             found[part] = free[0]
