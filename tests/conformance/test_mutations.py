@@ -139,8 +139,8 @@ BROKEN = [
     Mutant("serves less than it says", "none", "    blind = True\n", "    blind = True\n\n    def __init__(self, spec):\n        super().__init__(spec)\n        if not spec.causal:\n            raise ValueError('none: no')\n"),
     # offsets
     Mutant("off by one at the table's end", "shaw", "(offset + self.clip).long()", "(offset + self.clip + 1).long()"),
-    Mutant("last place missing", "randomized", "[:size].sort()", "[: size - 1].sort()"),
-    Mutant("places out of order", "randomized", ".sort().values", ""),
+    Mutant("last place missing", "randomized", "generator=chance)[:size]", "generator=chance)[: size - 1]"),
+    Mutant("places out of order", "randomized", "drawn.sort().values", "drawn"),
     Mutant("offsets of the wrong pairs", "positions", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
     Mutant("acts in no head", "some_heads", "torch.cat((encoded[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),

@@ -51,7 +51,7 @@ class PartialRotaryEncoding(RotaryEncoding):
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
         super().__init__(spec, theta=theta)
         if not 0 < fraction <= 1:
-            raise ValueError(f"fraction of encoding 'partial-rope' must be in (0, 1], got {fraction}")
+            raise ValueError(f"fraction of encoding {self.name!r} must be in (0, 1], got {fraction}")
         # frequencies of the base class follow from `pairs`: fewer pairs span the same range
         self.pairs = max(1, int(fraction * self.pairs))
         self.channels = 2 * spec.num_axes * self.pairs
