@@ -12,7 +12,7 @@ from pebench.encodings.registry import register
 
 @register("com-rope")
 class CommutingRotaryEncoding(PositionalEncoding):
-    """Rotary embedding by exp(sum of x_a t_a G), G a trained skew matrix and t_a a trained factor per axis (ComRoPE-LD).
+    """Commuting rotary embedding (ComRoPE-LD): exp(sum of x_a t_a G), G a trained skew matrix, t_a a factor per axis.
 
     The matrices are block-diagonal, each layer and head with its own. As the axes share G, their rotations commute, and
     a logit depends on differences of positions alone, which with ``lie-re`` on grids it does only nearly. x is the

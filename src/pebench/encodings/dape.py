@@ -16,18 +16,18 @@ class DataAdaptiveEncoding(Wrapper):
     """Another encoding whose bias is b + f(a, b), a and b the logits and biases of all heads (DAPE).
 
     f is a network of one hidden layer in every layer of the model, from the 2H numbers of a pair of tokens to H. It
-    needs (B, L, L, width) of memory.
+    needs (B, L, L, hidden) of memory.
 
     Args:
         spec: Sizes of the model.
         of: The other encoding: a name, alone or with options. One without a bias counts as one of 0.
-        width: Width of the hidden layer.
+        hidden: Width of the hidden layer.
 
     Shape:
         bias: (B, H, L, L).
 
     Raises:
-        ValueError: If ``width`` is below 1.
+        ValueError: If ``hidden`` is below 1.
 
     Source:
         Zheng et al. 2024, "DAPE: Data-Adaptive Positional Encoding for Length Extrapolation", equation 3,
@@ -39,7 +39,7 @@ class DataAdaptiveEncoding(Wrapper):
 
     Example:
         >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(2,), causal=True)
-        >>> encoding = DataAdaptiveEncoding(spec, of="alibi", width=1)
+        >>> encoding = DataAdaptiveEncoding(spec, of="alibi", hidden=1)
         >>> _ = encoding.first.data.copy_(torch.tensor([[[1.0, 2.0]]])), encoding.shift.data.fill_(3.0)
         >>> _ = encoding.second.data.fill_(10.0)
         >>> q = torch.ones(1, 1, 2, 1)  # b = -1/256 for the first token seen from the second
@@ -55,14 +55,14 @@ class DataAdaptiveEncoding(Wrapper):
     paper = ("relative", "isotropic", "mirror_blind")
     paper_size = 848  # 2 layers x (8 x 32, 32 and 32 x 4), and the 16 of kerple-log
 
-    def __init__(self, spec: EncodingSpec, *, of: str = "kerple-log", width: int = 32) -> None:
+    def __init__(self, spec: EncodingSpec, *, of: str = "kerple-log", hidden: int = 32) -> None:
         super().__init__(spec, of)
-        if width < 1:
-            raise ValueError(f"width of encoding 'dape' must be 1 or more, got {width}")
+        if hidden < 1:
+            raise ValueError(f"hidden of encoding 'dape' must be 1 or more, got {hidden}")
         layers, heads = spec.num_layers, spec.num_heads
-        self.first = nn.Parameter(torch.empty(layers, width, 2 * heads))
-        self.shift = nn.Parameter(torch.empty(layers, width))
-        self.second = nn.Parameter(torch.empty(layers, heads, width))
+        self.first = nn.Parameter(torch.empty(layers, hidden, 2 * heads))
+        self.shift = nn.Parameter(torch.empty(layers, hidden))
+        self.second = nn.Parameter(torch.empty(layers, heads, hidden))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -83,5 +83,5 @@ class DataAdaptiveEncoding(Wrapper):
             a = q.float() @ k.float().mT * width**-0.5  # (B, H, L, L)
             b = torch.zeros_like(a) if b is None else b.float().expand_as(a)
             pairs = torch.cat((a, b), dim=1).movedim(1, -1)  # (B, L, L, 2H)
-            hidden = F.leaky_relu(F.linear(pairs, self.first[layer].float(), self.shift[layer].float()))
-            return b + F.linear(hidden, self.second[layer].float()).movedim(-1, 1)
+            kinked = F.leaky_relu(F.linear(pairs, self.first[layer].float(), self.shift[layer].float()))
+            return b + F.linear(kinked, self.second[layer].float()).movedim(-1, 1)

@@ -16,8 +16,8 @@ class FourierEncoding(RotaryEncoding):
     """Fourier position embedding (FoPE): cosine and sine of each of ``rope``'s pairs are mixtures over all frequencies.
 
     Frequencies that do not turn once within the trained length are left out, and pairs without one stand still. The
-    mixtures are drawn for every head, once, and not trained: mostly a pair's own frequency, a little of the others. With
-    more than one frequency a logit depends on both positions, and nearly on their difference alone.
+    mixtures are drawn for every head, once, and not trained: mostly a pair's own frequency, a little of the others.
+    With more than one frequency a logit depends on both positions, and nearly on their difference alone.
 
     Args:
         spec: Sizes of the model; ``head_dim`` must be a multiple of 2.
@@ -48,9 +48,10 @@ class FourierEncoding(RotaryEncoding):
     """
 
     formula = (
-        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad R_p = \mathrm{diag}\left(\begin{pmatrix} "
-        r"C_m & -S_m \\ S_m & C_m \end{pmatrix}\right), \quad C_m = \sum_c a_{mc} \cos(p\,\omega_c), \quad S_m = \sum_c "
-        r"b_{mc} \sin(p\,\omega_c), \quad \omega_c > \frac{2\pi}{L}"
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad R_p = "
+        r"\mathrm{diag}\left(\begin{pmatrix} C_m & -S_m \\ S_m & C_m \end{pmatrix}\right), \quad C_m = \sum_c "
+        r"a_{mc} \cos(p\,\omega_c), \quad S_m = \sum_c b_{mc} \sin(p\,\omega_c), \quad \omega_c > "
+        r"\frac{2\pi}{L}"
     )
     cite = ("hua2024fourier",)
     aliases = ("fourierpositionembedding",)

@@ -13,21 +13,21 @@ from pebench.encodings.rope import rotate
 
 @register("grape-ap")
 class GrapePathEncoding(PositionalEncoding):
-    """Path-integral GRAPE: the bias is slope · sum of log sigmoid(u_i·R_l u_l / width) over the tokens l after the key.
+    """Path-integral GRAPE: the bias is slope · sum of log sigmoid(u_i·R_l u_l / n) over the tokens l after the key.
 
-    u is a projection of the content to a few channels for each head of each layer, on the right at root mean square 1,
-    and R_l turns all of its pairs by l radians, l the token's position. The slopes are those of ``alibi``. As with
+    u is a projection of the content to n channels for each head of each layer, on the right at root mean square 1, and
+    R_l turns all of its pairs by l radians, l the token's position. The slopes are those of ``alibi``. As with
     ``fox`` attention decays from token to token, but each query has rates of its own.
 
     Args:
         spec: Sizes of the model, causal.
-        width: Channels of u, an even number.
+        channels: Channels n of u, an even number.
 
     Shape:
         bias: (B, H, L, L).
 
     Raises:
-        ValueError: If ``width`` is odd or below 2; for a grid or a bidirectional model.
+        ValueError: If ``channels`` is odd or below 2; for a grid or a bidirectional model.
 
     Source:
         Zhang et al. 2025, "Group Representational Position Encoding", the additive path integral,
@@ -38,7 +38,7 @@ class GrapePathEncoding(PositionalEncoding):
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
-        >>> encoding = GrapePathEncoding(spec, width=2)
+        >>> encoding = GrapePathEncoding(spec, channels=2)
         >>> _ = encoding.weight.data.fill_(0.0)  # log sigmoid(0) is -log 2, the slope 1/256
         >>> x = torch.zeros(1, 3, 2)
         >>> 256 * encoding.bias(x, x, x, encoding.prepare(torch.arange(3.0)[:, None]), layer=0)[0, 0, 2].detach()
@@ -47,7 +47,7 @@ class GrapePathEncoding(PositionalEncoding):
 
     formula = (
         r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + m_h \sum_{l=j+1}^{i} \log \sigma\left(\frac{u_i \cdot R_l "
-        r"\hat{u}_l}{\mathrm{width}}\right), \quad u_l = W x_l, \quad R_l = \mathrm{diag}\left(\rho(l), \dots, "
+        r"\hat{u}_l}{n}\right), \quad u_l = W x_l, \quad R_l = \mathrm{diag}\left(\rho(l), \dots, "
         r"\rho(l)\right), \quad m_h = 2^{-8h/H}"
     )
     cite = ("zhang2025group",)
@@ -58,12 +58,12 @@ class GrapePathEncoding(PositionalEncoding):
     paper = ("causal_only", "text")
     paper_size = 2048  # 2 layers x 4 heads x 8 x 32
 
-    def __init__(self, spec: EncodingSpec, *, width: int = 8) -> None:
+    def __init__(self, spec: EncodingSpec, *, channels: int = 8) -> None:
         super().__init__(spec)
-        if width < 2 or width % 2:
-            raise ValueError(f"width of encoding 'grape-ap' must be even and 2 or more, got {width}")
-        self.width = width
-        self.weight = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads * width, spec.d_model))
+        if channels < 2 or channels % 2:
+            raise ValueError(f"channels of encoding 'grape-ap' must be even and 2 or more, got {channels}")
+        self.channels = channels
+        self.weight = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads * channels, spec.d_model))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -80,8 +80,8 @@ class GrapePathEncoding(PositionalEncoding):
         rates = torch.tensor(slopes(self.spec.num_heads), device=x.device, dtype=torch.float32)
         with torch.autocast(x.device.type, enabled=False):  # long sums lose their digits in 16 bit
             u = F.linear(x.float(), self.weight[layer].float())
-            u = u.unflatten(-1, (self.spec.num_heads, self.width)).transpose(1, 2)  # (B, L, H width) to (B, H, L, width)
-            scores = u @ rotate(F.rms_norm(u, (self.width,)), *state).mT / self.width  # (B, H, L, L)
+            u = u.unflatten(-1, (self.spec.num_heads, self.channels)).transpose(1, 2)  # (B, L, H n) to (B, H, L, n)
+            scores = u @ rotate(F.rms_norm(u, (self.channels,)), *state).mT / self.channels  # (B, H, L, L)
             steps = F.logsigmoid(scores).tril()
             # the sum over the tokens up to the query, less that up to the key; later keys are hidden
             return rates[:, None, None] * (steps.sum(dim=-1, keepdim=True) - steps.cumsum(dim=-1))

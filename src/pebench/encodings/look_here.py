@@ -11,7 +11,7 @@ VIEWS = {180: ("halves",), 90: ("corners", "triangles"), 45: ("eighths", "other 
 """Kinds of fields of view, by their angle; groups of four heads take them in turn."""
 
 HIDDEN = -1e4
-"""Logit of a key outside of the field of view, before slopes: finite in 16 bit too, where infinities can end as NaN."""
+"""Logit of a key outside of the field of view, before slopes: no infinity, so that means over heads are numbers."""
 
 
 @register("look-here")
@@ -23,7 +23,7 @@ class LookHereEncoding(PositionalEncoding):
     Euclidean distance, with the slope falling from layer to layer, and from group to group.
 
     Args:
-        spec: Sizes of the model. Of fewer than four heads not every direction is looked at.
+        spec: Sizes of the model. Below four heads, or twelve at 45°, no directed head looks in some directions.
         view: Angle of the sectors in degrees: 180, 90 or 45.
         slope: Factor of all slopes.
 

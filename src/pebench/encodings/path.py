@@ -16,8 +16,8 @@ class PathEncoding(PositionalEncoding):
     another projection. With beta 2 the key is reflected, with 1 it loses its part along w. Tokens are counted in the
     order of the sequence; positions are not used.
 
-    The products are not taken one by one: the bias solves a triangular system of all tokens, in O(L² (K + L)) operations
-    for each head, of which PyTorch's count of FLOPs leaves out L³, and a few times (B, H, L, L) of memory.
+    The products are not taken one by one: the bias solves a triangular system of all tokens, in O(L³) operations for
+    each head, which PyTorch's count of FLOPs leaves out, and a few times (B, H, L, L) of memory.
 
     Args:
         spec: Sizes of the model, causal.

@@ -66,7 +66,9 @@ class RandomizedEncoding(RandomWrapper):
             raise ValueError(f"encoding 'randomized' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
         if fractional and self.inner.beyond == "refuses":
-            raise ValueError(f"encoding 'randomized' needs one without a table of positions to be fractional, got {of!r}")
+            raise ValueError(
+                f"encoding 'randomized' needs one without a table of positions to be fractional, got {of!r}"
+            )
         self.fractional = fractional
         # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind

@@ -32,8 +32,8 @@ class SpiralRotaryEncoding(RotaryEncoding):
             half of ``head_dim``, or for positions with one axis.
 
     Source:
-        Liu et al. 2026, "Spiral RoPE", section 3, https://arxiv.org/abs/2602.03227, with frequencies of each direction's
-        own, and four directions, as in the authors' code (RoPE_DeiT/rope.py and its README).
+        Liu et al. 2026, "Spiral RoPE", section 3, https://arxiv.org/abs/2602.03227, with frequencies of each
+        direction's own, and four directions, as in the authors' code (RoPE_DeiT/rope.py and its README).
 
     Differs from the paper:
         1. Neighbouring frequencies go to different directions; in the authors' code they go there in twos.
@@ -44,7 +44,7 @@ class SpiralRotaryEncoding(RotaryEncoding):
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8, 8), causal=False)
         >>> encoding = SpiralRotaryEncoding(spec, theta=4.0)
-        >>> cos, sin = encoding.prepare(torch.tensor([[2.0, 4.0]]))  # 2, (2 + 4) / sqrt(2) / 2, 4, (4 - 2) / sqrt(2) / 2
+        >>> cos, sin = encoding.prepare(torch.tensor([[2.0, 4.0]]))  # 2, 6 / sqrt(2) / 2, 4, 2 / sqrt(2) / 2
         >>> torch.atan2(sin, cos)[0]  # 4 - 2 pi is -2.2832
         tensor([ 2.0000,  2.1213, -2.2832,  0.7071])
     """

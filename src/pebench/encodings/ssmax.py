@@ -47,8 +47,8 @@ class ScalableSoftmaxEncoding(Wrapper):
     """
 
     formula = (
-        r"\ell_{ij} = s_h \log n_i \cdot \frac{q'_i \cdot k'_j}{\sqrt{K}} + b'_{ij}, \quad n_i = \text{number of tokens "
-        r"that } i \text{ sees}"
+        r"\ell_{ij} = s_h \log n_i \cdot \frac{q'_i \cdot k'_j}{\sqrt{K}} + b'_{ij}, \quad n_i = \text{number of "
+        r"tokens that } i \text{ sees}"
     )
     cite = ("nakanishi2025scalable",)
     aliases = ("logn", "scalablesoftmax")

@@ -12,11 +12,11 @@ from pebench.encodings.registry import register
 
 @register("wall")
 class WallEncoding(PositionalEncoding):
-    """Wall attention: channel c of q·k is multiplied by the product of sigmoid(w_c·x_l + b_c) over the tokens after the key.
+    """Wall attention: channel c of q·k times the product of sigmoid(w_c·x_l + b_c) over the tokens l after the key.
 
     ``fox`` takes one such product for a whole head, and adds its logarithm; here what fades is the channel's own
-    part of the logit. Every channel of every layer has its own w and b. Tokens are counted in the order of the sequence;
-    positions are not used. It needs (B, H, L, L, K) of memory.
+    part of the logit. Every channel of every layer has its own w and b. Tokens are counted in the order of the
+    sequence; positions are not used. It needs (B, H, L, L, K) of memory.
 
     Args:
         spec: Sizes of the model, causal.
@@ -43,13 +43,11 @@ class WallEncoding(PositionalEncoding):
         >>> _ = encoding.weight.data.fill_(0.0), encoding.shift.data.copy_(torch.tensor([0.0, 100.0]))  # a half, all
         >>> x = torch.zeros(1, 3, 2)
         >>> q = torch.tensor([[[[8.0, 1.0]] * 3]])
-        >>> encoding.bias(q, q, x, None, layer=0)[0, 0, 2].detach() * 2**0.5  # 64 is 16, 32, 64; the other channel stays
+        >>> encoding.bias(q, q, x, None, layer=0)[0, 0, 2].detach() * 2**0.5  # 64 is 16, 32, 64; the other stays
         tensor([-48.0000, -32.0000,   0.0000])
     """
 
-    formula = (
-        r"\ell_{ij} = \sum_c \frac{q_{ic} k_{jc}}{\sqrt{K}} \prod_{l=j+1}^{i} \sigma(w_c \cdot x_l + b_c)"
-    )
+    formula = r"\ell_{ij} = \sum_c \frac{q_{ic} k_{jc}}{\sqrt{K}} \prod_{l=j+1}^{i} \sigma(w_c \cdot x_l + b_c)"
     cite = ("averbuch2026wall",)
     aliases = ("wallattention",)
     axes = (1,)
