@@ -7,8 +7,8 @@ from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
-VIEWS = {180: ("halves",), 90: ("corners", "triangles"), 45: ("eighths", "other eighths")}
-"""Kinds of fields of view, by their angle; groups of four heads take them in turn."""
+VIEWS = {"halves": ("halves",), "quarters": ("corners", "triangles"), "eighths": ("eighths", "other eighths")}
+"""Kinds of fields of view, by the part of the plane; groups of four heads take them in turn."""
 
 HIDDEN = -1e4
 """Logit of a key outside of the field of view, before slopes: no infinity, so that means over heads are numbers."""
@@ -23,8 +23,8 @@ class LookHereEncoding(PositionalEncoding):
     Euclidean distance, with the slope falling from layer to layer, and from group to group.
 
     Args:
-        spec: Sizes of the model. Below four heads, or twelve at 45°, no directed head looks in some directions.
-        view: Angle of the sectors in degrees: 180, 90 or 45.
+        spec: Sizes of the model. Below four heads, or twelve of eighths, no directed head looks in some directions.
+        view: Sectors of the plane: ``halves``, ``quarters`` or ``eighths``.
         slope: Factor of all slopes.
 
     Shape:
@@ -44,7 +44,7 @@ class LookHereEncoding(PositionalEncoding):
 
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=8, num_layers=2, extent=(2, 2), causal=False)
-        >>> encoding = LookHereEncoding(spec, view=180, slope=1.0)
+        >>> encoding = LookHereEncoding(spec, view="halves", slope=1.0)
         >>> x = torch.zeros(1, 8, 4, 1)
         >>> state = encoding.prepare(torch.tensor([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0]]))
         >>> bias = encoding.bias(x, x, x, state, layer=0)  # of 1.5 times 1/2 and 1/4
@@ -64,10 +64,10 @@ class LookHereEncoding(PositionalEncoding):
     paper = ("relative", "images")
     paper_size = 0
 
-    def __init__(self, spec: EncodingSpec, *, view: int = 90, slope: float = 2.0) -> None:
+    def __init__(self, spec: EncodingSpec, *, view: str = "quarters", slope: float = 2.0) -> None:
         super().__init__(spec)
         if view not in VIEWS:
-            raise ValueError(f"view of encoding 'look-here' must be one of {', '.join(map(str, VIEWS))}, got {view}")
+            raise ValueError(f"view of encoding 'look-here' must be one of {', '.join(VIEWS)}, got {view}")
         check_positive(self.name, slope=slope)
         self.view, self.slope = view, slope
 

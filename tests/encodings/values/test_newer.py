@@ -180,9 +180,9 @@ def test_spiral_rope_along_two_directions_is_rope():
 
 
 SECTORS = {  # bearings, clockwise from up, between which a head of the first and second group of four looks
-    180: [[(-90, 90), (90, 270), (180, 360), (0, 180)]] * 2,
-    90: [[(-90, 0), (0, 90), (180, 270), (90, 180)], [(-45, 45), (135, 225), (225, 315), (45, 135)]],
-    45: [[(-45, 0), (180, 225), (270, 315), (45, 90)], [(0, 45), (135, 180), (225, 270), (90, 135)]],
+    "halves": [[(-90, 90), (90, 270), (180, 360), (0, 180)]] * 2,
+    "quarters": [[(-90, 0), (0, 90), (180, 270), (90, 180)], [(-45, 45), (135, 225), (225, 315), (45, 135)]],
+    "eighths": [[(-45, 0), (180, 225), (270, 315), (45, 90)], [(0, 45), (135, 180), (225, 270), (90, 135)]],
 }
 
 
@@ -191,7 +191,7 @@ SECTORS = {  # bearings, clockwise from up, between which a head of the first an
 def test_look_here_sees_a_sector_and_less_the_further_away(view, layer):
     encoding = encode("look-here", GRID, width=36, heads=12, layers=3, view=view)
     seen = attend(encoding, GRID, layer)
-    slopes = [0.5] * 4 + [0.25 if view == 180 else 0.5] * 4 + [0.25, 0.0625, 0.015625, 0.00390625]
+    slopes = [0.5] * 4 + [0.25 if view == "halves" else 0.5] * 4 + [0.25, 0.0625, 0.015625, 0.00390625]
 
     def rule(h, i, j):
         down, right = GRID[j][0] - GRID[i][0], GRID[j][1] - GRID[i][1]
@@ -403,7 +403,7 @@ def test_parameters_begin_with_the_declared_variance(name, parameters):
         ("dape", (9,), {"hidden": 0}, "1 or more, got 0"),
         ("spiral-rope", (9, 9), {"directions": 3}, "even and from 2 to half of the head width 12, got 3"),
         ("spiral-rope", (9, 9), {"directions": 8}, "even and from 2 to half of the head width 12, got 8"),
-        ("look-here", (9, 9), {"view": 60}, "one of 180, 90, 45, got 60"),
+        ("look-here", (9, 9), {"view": "60"}, "one of halves, quarters, eighths, got 60"),
         ("pape", (9, 9), {"parabolas": 0}, "1 or more, got 0"),
         ("fope", (9,), {"sigma": -1.0}, "zero or more and finite, got -1.0"),
         ("grape-ap", (9,), {"causal": True, "channels": 3}, "even and 2 or more, got 3"),
