@@ -72,7 +72,7 @@ class ScalableSoftmaxEncoding(Wrapper):
 
     def prepare(self, positions: Tensor) -> State:
         """Return what the other encoding prepares, and log n of every query: (L,)."""
-        return self.inner.prepare(positions), self._log_seen(torch.ones(len(positions), device=positions.device))
+        return self.inner.prepare(positions), self._log_seen(torch.ones_like(positions[:, 0]))
 
     def forward(self, state: State) -> State:
         """Return the other encoding's state, and log n."""
