@@ -155,7 +155,7 @@ BROKEN = [
     Mutant("the first layer for all", "dape", "self.second[layer]", "self.second[0]"),
     Mutant("the first layer for all", "com_rope", "self.entries[layer]", "self.entries[0]"),
     Mutant("sum over the batch", "wall", ".cumsum(dim=1)", ".cumsum(dim=0)"),
-    Mutant("rows and columns share their views", "look_here", "right <= 0, right >= 0)", "down <= 0, down >= 0)"),
+    Mutant("declared isotropic", "look_here", "    relative = True\n", "    relative = True\n    isotropic = True\n"),
 ]  # fmt: skip
 
 OTHER = [

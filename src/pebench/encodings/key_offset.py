@@ -78,7 +78,8 @@ class KeyOffsetEncoding(PartialRotaryEncoding):
         """Return the angles at `positions` (L, 1), and that the first token has none before it."""
         first = torch.zeros(len(positions), dtype=torch.bool, device=positions.device)
         first[:1] = True
-        return Turns(*super().prepare(positions), first)
+        cos, sin = super().prepare(positions)
+        return Turns(cos, sin, first)
 
     def padded(self, state: Turns, valid: Tensor) -> Turns:
         """Return the state in which no token behind padding has one before it either."""

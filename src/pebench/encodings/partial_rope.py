@@ -1,6 +1,6 @@
 """Partial RoPE: rotations of some channels of queries and keys, which leave the others to content."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -43,9 +43,9 @@ class PartialRotaryEncoding(RotaryEncoding):
         r"\ell_{ij} = \frac{(R_{p_i} q_i^{1:r}) \cdot (R_{p_j} k_j^{1:r}) + q_i^{r+1:K} \cdot "
         r"k_j^{r+1:K}}{\sqrt{K}}"
     )
-    cite = ("black2022gptneox",)
+    cite: ClassVar[tuple[str, ...]] = ("black2022gptneox",)
     mark = 27
-    paper = ("relative",)
+    paper: ClassVar[tuple[str, ...]] = ("relative",)
     paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
