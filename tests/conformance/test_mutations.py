@@ -139,13 +139,23 @@ BROKEN = [
     Mutant("serves less than it says", "none", "    blind = True\n", "    blind = True\n\n    def __init__(self, spec):\n        super().__init__(spec)\n        if not spec.causal:\n            raise ValueError('none: no')\n"),
     # offsets
     Mutant("off by one at the table's end", "shaw", "(offset + self.clip).long()", "(offset + self.clip + 1).long()"),
-    Mutant("last place missing", "randomized", "[:size].sort()", "[: size - 1].sort()"),
-    Mutant("places out of order", "randomized", ".sort().values", ""),
+    Mutant("last place missing", "randomized", "generator=chance)[:size]", "generator=chance)[: size - 1]"),
+    Mutant("places out of order", "randomized", "drawn.sort().values", "drawn"),
     Mutant("offsets of the wrong pairs", "positions", "return different, pairs.view(len(positions), len(positions))", "return different, pairs.view(len(positions), len(positions)).flip(0)", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
     Mutant("acts in no head", "some_heads", "torch.cat((encoded[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
     Mutant("declared what one of two is", "stack", "all(getattr(part, name)", "any(getattr(part, name)"),
     Mutant("shifted in evaluation", "shifted", "if self.training:", "if True:"),
+    # encodings of 2024 to 2026
+    Mutant("the token after", "key_offset", "(still[:, :, :1], still[:, :, :-1])", "(still[:, :, 1:], still[:, :, -1:])"),
+    Mutant("takes padding for a token", "key_offset", "F.pad(~valid[:, :-1]", "F.pad(valid[:, :-1] & False"),
+    Mutant("mixes padding", "path", "w if valid is None else w * valid.unsqueeze(-1)", "w"),
+    Mutant("sum over the batch", "selective_rope", ".cumsum(dim=1)", ".cumsum(dim=0)"),
+    Mutant("counts padding", "ssmax", "self._log_seen(valid)", "self._log_seen(valid | True)"),
+    Mutant("the first layer for all", "dape", "self.second[layer]", "self.second[0]"),
+    Mutant("the first layer for all", "com_rope", "self.entries[layer]", "self.entries[0]"),
+    Mutant("sum over the batch", "wall", ".cumsum(dim=1)", ".cumsum(dim=0)"),
+    Mutant("declared isotropic", "look_here", "    relative = True\n", "    relative = True\n    isotropic = True\n"),
 ]  # fmt: skip
 
 OTHER = [
@@ -170,6 +180,12 @@ OTHER = [
     Mutant("stretched too far", "ntk_rope", "max(1, self.pairs - 1)", "max(1, self.pairs)"),
     Mutant("slow and fast exchanged", "yarn", "(1 - slowed + slowed / self.stretch(axis, length))", "(slowed + (1 - slowed) / self.stretch(axis, length))"),
     Mutant("all pairs turn", "p_rope", "self.turning = max(1, int(p * self.pairs))", "self.turning = self.pairs"),
+    Mutant("reflected by its own token too", "path", "(scaled @ k.mT).tril(-1)", "(scaled @ k.mT).tril()"),
+    Mutant("summed over queries", "grape", "steps.cumsum(dim=-1)", "steps.cumsum(dim=-2)"),
+    Mutant("rows for columns", "spiral_rope", "torch.stack((turns.cos(), turns.sin()))", "torch.stack((turns.sin(), turns.cos()))"),
+    Mutant("looks away", "look_here", "(down <= 0, down >= 0,", "(down >= 0, down <= 0,"),
+    Mutant("a valley for a hill", "pape", "skew, along) - torch.einsum(", "skew, along) + torch.einsum("),
+    Mutant("slow pairs turn too", "fope", "all_pairs > 2 * math.pi / spec.max_len", "all_pairs > 0"),
 ]  # fmt: skip
 """Faults that are consistent and wrong: other formulas than the papers'."""
 

@@ -19,7 +19,7 @@ def test_a_regime_given_as_text_makes_the_runs_of_the_suite(regime: str) -> None
     )
 
 
-TOO_COSTLY = ("deberta",)
+TOO_COSTLY = ("dape", "deberta", "path")
 """What costs more than `add`'s model even with a feed-forward layer of one channel, on some embedded task."""
 
 

@@ -36,9 +36,9 @@ class EncodingError(Exception):
 class PositionalEncoding(nn.Module):
     """Gives a transformer the positions of its tokens. The base class gives none; override the hooks you need.
 
-    The model calls `place`, then `prepare` when positions change, then `forward`, and passes what that
-    returns, the *state*, to the other hooks. It calls every hook, whatever the encoding: the defaults
-    leave their input as it is. What the encoding uses of position it must take from ``positions``,
+    The model calls `place`, then `prepare` when positions change, then `forward`, then `padded` where there is
+    padding, and passes what that returns, the *state*, to the other hooks. It calls every hook, whatever the encoding:
+    the defaults leave their input as it is. What the encoding uses of position it must take from ``positions``,
     never from the shape of its input, so that shifted, sparse and two-dimensional positions work alike.
 
     Content enters with root mean square 1 at initialisation. An encoding that writes to the input takes
@@ -164,6 +164,17 @@ class PositionalEncoding(nn.Module):
         """Compute what the hooks need of trained parameters, once in every forward pass, with gradients.
 
         For what all layers share: it is given what `prepare` returned, and hooks are given what it returns.
+        """
+        return state
+
+    def padded(self, state: Any, valid: Tensor) -> Any:
+        """Return the state for a batch with padding, for what looks at neighbours or counts tokens.
+
+        Called behind `forward` where a batch has padding, and not in others: what `forward` returns is for none.
+
+        Args:
+            state: Output of `forward`.
+            valid: (B, L), False at padding.
         """
         return state
 

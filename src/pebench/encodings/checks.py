@@ -13,7 +13,7 @@ from pebench.encodings.base import EncodingError, PositionalEncoding, name_of
 
 INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
-    "place", "prepare", "forward", "embed", "residual", "query_key", "bias",
+    "place", "prepare", "forward", "padded", "embed", "residual", "query_key", "bias",
 )  # fmt: skip
 """Methods of an encoding that the model calls."""
 
@@ -36,6 +36,10 @@ class Checked:
     def __call__(self, state: Any) -> Any:
         """`PositionalEncoding.forward`; a state may be anything."""
         return self.encoding(state)
+
+    def padded(self, state: Any, valid: Tensor) -> Any:
+        """`PositionalEncoding.padded`; a state may be anything."""
+        return self.encoding.padded(state, valid)
 
     def place(self, positions: Tensor) -> Tensor:
         """`PositionalEncoding.place`."""

@@ -1,6 +1,6 @@
 """Partial RoPE: rotations of some channels of queries and keys, which leave the others to content."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -43,15 +43,15 @@ class PartialRotaryEncoding(RotaryEncoding):
         r"\ell_{ij} = \frac{(R_{p_i} q_i^{1:r}) \cdot (R_{p_j} k_j^{1:r}) + q_i^{r+1:K} \cdot "
         r"k_j^{r+1:K}}{\sqrt{K}}"
     )
-    cite = ("black2022gptneox",)
+    cite: ClassVar[tuple[str, ...]] = ("black2022gptneox",)
     mark = 27
-    paper = ("relative",)
+    paper: ClassVar[tuple[str, ...]] = ("relative",)
     paper_size = 0
 
     def __init__(self, spec: EncodingSpec, *, theta: float | None = None, fraction: float = 0.25) -> None:
         super().__init__(spec, theta=theta)
         if not 0 < fraction <= 1:
-            raise ValueError(f"fraction of encoding 'partial-rope' must be in (0, 1], got {fraction}")
+            raise ValueError(f"fraction of encoding {self.name!r} must be in (0, 1], got {fraction}")
         # frequencies of the base class follow from `pairs`: fewer pairs span the same range
         self.pairs = max(1, int(fraction * self.pairs))
         self.channels = 2 * spec.num_axes * self.pairs

@@ -21,17 +21,19 @@ class RandomizedEncoding(RandomWrapper):
         spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
         times: Length of the range, in trained lengths; longer texts are an error.
+        fractional: Draw any numbers of the range, not whole ones alone.
 
     Shape:
         As the other encoding's.
 
     Raises:
         ValueError: If ``times`` is below 1, or the other encoding counts tokens instead of using positions, or mixes
-            neighbours, of which there are few at random positions; for positions that are negative, fractional or
-            outside the range.
+            neighbours, of which there are few at random positions; with ``fractional``, if it has no vectors between
+            whole positions; for positions that are negative, fractional or outside the range.
 
     Source:
-        Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843.
+        Ruoss et al. 2023, "Randomized Positional Encodings", section 3, https://arxiv.org/abs/2305.16843; fractional
+        positions, Shimizu et al. 2026, "Position Encoding with Random Float Sampling", https://arxiv.org/abs/2602.14050.
 
     Differs from the paper:
         1. In evaluation the paper draws again; here the result must not depend on a draw.
@@ -56,13 +58,18 @@ class RandomizedEncoding(RandomWrapper):
     paper = ("refuses",)
     paper_size = 0
 
-    def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4) -> None:
+    def __init__(self, spec: EncodingSpec, *, of: str = "add", times: int = 4, fractional: bool = False) -> None:
         if times < 1:
             raise ValueError(f"times of encoding 'randomized' must be 1 or more, got {times}")
         super().__init__(spec, of, replace(spec, extent=tuple(times * n for n in spec.extent)))
         if self.contextual:
             raise ValueError(f"encoding 'randomized' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
+        if fractional and self.inner.beyond == "refuses":
+            raise ValueError(
+                f"encoding 'randomized' needs one without a table of positions to be fractional, got {of!r}"
+            )
+        self.fractional = fractional
         # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
@@ -82,8 +89,12 @@ class RandomizedEncoding(RandomWrapper):
         for axis, size in enumerate(self._seen.made_of(positions, lambda: self._sizes(positions))):
             # evaluation has a generator for each axis and size, so that equal texts have equal positions
             chance = generator or torch.Generator().manual_seed(1000 * axis + size)
-            places = torch.randperm(self.inner.spec.extent[axis], generator=chance)[:size].sort().values
-            columns.append(places.to(positions)[positions[:, axis].long()])
+            most = self.inner.spec.extent[axis]
+            if self.fractional:
+                drawn = most * torch.rand(size, generator=chance, dtype=torch.float32)
+            else:
+                drawn = torch.randperm(most, generator=chance)[:size]
+            columns.append(drawn.sort().values.to(positions)[positions[:, axis].long()])
         return torch.stack(columns, dim=1)  # P columns (L,) to (L, P)
 
     def _sizes(self, positions: Tensor) -> tuple[int, ...]:

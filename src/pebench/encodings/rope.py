@@ -24,6 +24,8 @@ class RotaryEncoding(PositionalEncoding):
         spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies, dimensionless; ``None`` takes the papers' values, 10000 for one
             axis and 100 for more.
+        interleaved: On grids deal out one range of frequencies to the axes in turn, so that no two axes have the same;
+            else each axis has all of them.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
@@ -33,7 +35,8 @@ class RotaryEncoding(PositionalEncoding):
 
     Source:
         Su et al. 2021, "RoFormer", section 3.2, https://arxiv.org/abs/2104.09864; the axial form with
-        theta 100, Heo et al. 2024, https://arxiv.org/abs/2403.13298.
+        theta 100, Heo et al. 2024, https://arxiv.org/abs/2403.13298; interleaved axes, Huang et al. 2025, "Revisiting
+        Multimodal Positional Encoding in Vision-Language Models", section 3, https://arxiv.org/abs/2510.23095.
 
     Differs from the paper:
         1. The layout above; and on grids rows come first, where the authors have columns first.
@@ -59,8 +62,9 @@ class RotaryEncoding(PositionalEncoding):
     paper: ClassVar[tuple[str, ...]] = ("relative",)
     paper_size = 0
 
-    def __init__(self, spec: EncodingSpec, *, theta: float | None = None) -> None:
+    def __init__(self, spec: EncodingSpec, *, theta: float | None = None, interleaved: bool = False) -> None:
         super().__init__(spec)
+        self.interleaved = interleaved
         if spec.head_dim % (2 * spec.num_axes):
             raise ValueError(
                 f"encoding {self.name!r} needs a head width that is a multiple of {2 * spec.num_axes} for "
@@ -80,7 +84,10 @@ class RotaryEncoding(PositionalEncoding):
         Returns:
             (n,) radians, 64-bit, on the CPU.
         """
-        return self.theta ** (-torch.arange(self.pairs, dtype=torch.float64, device="cpu") / self.pairs)
+        pair = torch.arange(self.pairs, dtype=torch.float64, device="cpu")
+        # number c of all pairs of a head is pair c // P of axis c % P: a fraction of a step further on
+        pair = pair + axis / self.spec.num_axes if self.interleaved else pair
+        return self.theta ** (-pair / self.pairs)
 
     def prepare(self, positions: Tensor) -> Any:
         """Return cosine and sine of every pair's angle: (L, K/2) each, 32-bit."""

@@ -150,6 +150,10 @@ class StackedEncoding(PositionalEncoding):
         """Return the states of the two."""
         return self.first(state[0]), self.second(state[1])
 
+    def padded(self, state: tuple[Any, Any], valid: Tensor) -> tuple[Any, Any]:
+        """Return the states of the two for a batch with padding."""
+        return self.first.padded(state[0], valid), self.second.padded(state[1], valid)
+
     def embed(self, x: Tensor, state: tuple[Any, Any]) -> Tensor:
         """Apply the first, then the second."""
         return self.second.embed(self.first.embed(x, state[0]), state[1])

@@ -56,6 +56,10 @@ class Wrapper(PositionalEncoding):
         """Return the other encoding's state."""
         return self.inner(state)
 
+    def padded(self, state: Any, valid: Tensor) -> Any:
+        """Return the other encoding's state for a batch with padding."""
+        return self.inner.padded(state, valid)
+
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """Return the other encoding's input."""
         return self.inner.embed(x, state)

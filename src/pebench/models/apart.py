@@ -66,6 +66,10 @@ class Apart:
         """`PositionalEncoding.forward`, which was called for every group when this was made."""
         return state
 
+    def padded(self, state: Any, valid: Tensor) -> Any:
+        """`PositionalEncoding.padded`; a text alone has no padding."""
+        return state
+
     @property
     def lengths(self) -> set[int]:
         """Lengths of the texts."""

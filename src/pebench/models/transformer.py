@@ -197,6 +197,8 @@ class Transformer(nn.Module):
         masks = masks or Masks(self.encoding.spec.causal, content.shape[1], content.device, valid)
         # With gradients: here an encoding's weights come in.
         state = encoding(prepared)
+        if valid is not None:
+            state = encoding.padded(state, valid)
         x = self.dropout(encoding.embed(content, state))
         for layer, block in enumerate(self.blocks):
             x = encoding.residual(x, valid, state, layer)
