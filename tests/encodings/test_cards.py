@@ -36,7 +36,11 @@ def test_a_card_holds_what_is_inherited_from_ours_and_over_files(here: Workplace
     second = here.module(f"from {first} import First\nclass Second(First):\n    '''Twice.'''\n    beyond = 'clamps'\n")
     card = encoding_card(f"{second}:Second")
     assert second not in sys.modules
-    assert (card.hooks, card.options, card.declared["axes"]) == (("query_key",), {"theta": None}, (1,))
+    assert (card.hooks, card.options, card.declared["axes"]) == (
+        ("query_key",),
+        {"theta": None, "interleaved": False},
+        (1,),
+    )
     assert (card.declared["relative"], card.declared["beyond"]) == (True, "clamps")
     assert card == card_of(card.name, load_encoding(card.name))
     of_rope = encoding_cards()["rope"].declared

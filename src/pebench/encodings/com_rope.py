@@ -52,7 +52,6 @@ class CommutingRotaryEncoding(PositionalEncoding):
         r"G\right), \quad x_a = \frac{p_a}{L_a}, \quad G^\top = -G"
     )
     cite = ("yu2025comrope",)
-    aliases = ("comrope",)
     relative = True
     size = (
         "num_layers * sum(head_dim // n * (num_axes + num_heads * (n * (n - 1) // 2)) for n in "

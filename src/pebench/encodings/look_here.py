@@ -58,7 +58,7 @@ class LookHereEncoding(PositionalEncoding):
         r"\mathrm{view}_h(p_i) \\ \infty & \text{else} \end{cases}"
     )
     cite = ("fuller2024lookhere",)
-    aliases = ("directedattention", "lookhere")
+    aliases = ("directedattention",)
     axes = (2,)
     relative = True
     paper = ("relative", "images")
