@@ -135,7 +135,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--pe", "rope", "--pe", "none", "--reference", "add"], "unknown reference 'add'. Valid: none, rope."),
         (["report", str(ROOT / "results" / "core" / "page.md")], "runs.jsonl, beside it, may."),
         (["report", str(ROOT / "results" / "core.jsonl")], f"does not exist. {str(ROOT / 'results' / 'core')!r} does."),
-        (["run"], "--task NAME or --suite NAME"),
+        (["run"], "--task NAME, --data PATH or --suite NAME"),
         (["run", "--task", "vit-digits", "--config", "record.json"], "it does not go with --task."),
         (
             ["run", "--task", "vit-digits", "--suite", "core"],

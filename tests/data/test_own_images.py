@@ -9,7 +9,8 @@ from PIL import Image
 from pebench.data import datamodule
 from pebench.errors import UserError
 from pebench.tasks import find_task
-from pebench.tasks.own import take_remarks, task_of_path
+from pebench.tasks.own import take_remarks
+from pebench.tasks.own.guess import task_of_path
 from pebench.tasks.own.image_folder import decoded
 from tests.data.own_data import write_images
 

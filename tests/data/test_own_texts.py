@@ -10,8 +10,9 @@ from pebench.data import datamodule
 from pebench.engine.executors.server import data_environment
 from pebench.errors import UserError
 from pebench.tasks import find_task
-from pebench.tasks.own import take_remarks, task_of_path
+from pebench.tasks.own import take_remarks
 from pebench.tasks.own.cuts import cut, text_keys
+from pebench.tasks.own.guess import task_of_path
 from tests.data.own_data import texts, write_csv, write_jsonl, write_parquet
 
 ROWS = texts()
@@ -179,7 +180,7 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     path.write_bytes("text,label\na,1\n".encode("utf-16"))
     assert "in UTF-16" in refusal(path)
     path.write_text('text,label\n"a,1\nb,0\n')
-    assert "is a quotation mark missing or doubled?" in refusal(path)
+    assert "Look for a quotation mark that is missing or doubled." in refusal(path)
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"text": "a", "label": 1}\n{"text": \n')
     assert ", line 2 is no JSON" in refusal(lines)

@@ -13,7 +13,11 @@ from pebench.training.runner import build
 # What configure() refuses
 
 WRONG = {
-    "task": (("vit-digit", "add"), {}, r"unknown task 'vit-digit'\. Did you mean 'vit-digits'\? Valid: lm-grammar, "),
+    "task": (
+        ("vit-digit", "add"),
+        {},
+        r"unknown task 'vit-digit'\. Did you mean 'vit-digits'\? Valid: corpus, images, lm-grammar, ",
+    ),
     "encoding": (("vit-digits", "ropes"), {}, r"unknown encoding 'ropes'\. Did you mean 'rope'\? Valid: add, "),
     "tier": (
         ("vit-digits", "add"),

@@ -12,7 +12,6 @@ from pebench.errors import UserError, unknown_name
 from pebench.runs.plan import Plan
 from pebench.runs.records import read_config
 from pebench.runs.suite import Suite, load_suite
-from pebench.tasks.own import task_of_path
 from pebench.tasks.registry import normal_name
 
 WITHOUT_CONFIG = (
@@ -83,7 +82,12 @@ def requested_plan(options: argparse.Namespace) -> Plan:
 
 def requested_suite(options: argparse.Namespace) -> Suite:
     """Return the suite that the options name, with their changes."""
-    tasks = [normal_name(name) for name in (*(options.task or ()), *map(task_of_path, options.data or ()))]
+    asked = [*(options.task or ())]
+    if options.data:
+        from pebench.tasks.own.guess import task_of_path  # whose readers take a while to import
+
+        asked += map(task_of_path, options.data)
+    tasks = [normal_name(name) for name in asked]
     suite = load_suite(options.suite) if options.suite else Suite(UNDECLARED, "", tasks=tasks)
     if options.suite and tasks:
         suite = suite.part(tasks)

@@ -19,10 +19,9 @@ from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
 from pebench.exits import without_exits
 from pebench.formatting import MOST, cut, format_encoding, quoted
-from pebench.tasks import language, text, vision
+from pebench.tasks import language, own, text, vision
 from pebench.tasks.base import Task
 from pebench.tasks.options import normal_options
-from pebench.tasks.own import MAKERS
 
 Maker = Callable[..., Task]
 """A function of keyword options that returns a task, or a subclass of `Task` with such a constructor."""
@@ -97,10 +96,14 @@ def find_task(name: str) -> Task:
         return TASKS[name]
     if name not in _found:
         base, options = split_options(name, "a task as in vit-digits or my_module:my_task(length=32)")
-        made = MAKERS[base](**normal_options(base, MAKERS[base], options)) if base in MAKERS else _make(base, options)
-        if base in MAKERS and "data" not in options:
-            return made  # what is at its path may change
-        _found[name] = made
+        if base not in own.MODULES:
+            _found[name] = _make(base, options)
+        else:
+            make = own.maker(base)
+            made = make(**normal_options(base, make, options))
+            if "data" not in options:
+                return made  # what is at its path may change
+            _found[name] = made
     return _found[name]
 
 
@@ -121,7 +124,7 @@ def is_task(name: str) -> bool:
         base = name.partition("(")[0].rstrip()
         return (
             base in TASKS
-            or base in MAKERS
+            or base in own.MODULES
             or base in _registered
             or base in plugins.offered(plugins.TASKS)[0]
             or _at_place(base)
@@ -210,7 +213,7 @@ def _load(name: str) -> Task | Maker:
     if hint := plugins.hint_of_file(name, plugins.TASKS):
         raise UserError(f"unknown task {name!r}.{hint}")
     raise unknown_name(
-        "task", name, [*TASKS, *MAKERS, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"]
+        "task", name, [*TASKS, *own.MODULES, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"]
     )
 
 

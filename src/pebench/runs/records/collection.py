@@ -57,7 +57,8 @@ def read_records(source: Path) -> list[Record]:
             number = 0
             try:
                 for line, text in record_texts(path):
-                    number, record = line, read(text)
+                    number = line  # of which an error tells
+                    record = read(text)
                     if _is_at_home(record, path, source):
                         found.append(record)
             except DAMAGE as error:

@@ -1,16 +1,23 @@
-"""Tasks on data of a user's own, by the path of a file or folder. No torch here."""
+"""Tasks on data of a user's own, by the path of a file or folder. No torch here.
+
+The package loads none of them before it is asked for: what reads their files takes a while to import.
+"""
 
 from collections.abc import Callable
+from importlib import import_module
 
 from pebench.tasks.base import Task
-from pebench.tasks.own.guess import task_of_path
-from pebench.tasks.own.image_folder import images
-from pebench.tasks.own.labelled_texts import texts
 from pebench.tasks.own.places import take_remarks
-from pebench.tasks.own.running_text import corpus
 from pebench.tasks.own.task import OwnTask
 
-MAKERS: dict[str, Callable[..., Task]] = {"texts": texts, "images": images, "corpus": corpus}
-"""Functions of keyword options that return such a task, by the task's name."""
+MODULES = {"texts": "labelled_texts", "images": "image_folder", "corpus": "running_text"}
+"""Module of the function of keyword options that makes each of these tasks, by the task's name."""
 
-__all__ = ["MAKERS", "OwnTask", "take_remarks", "task_of_path"]
+
+def maker(name: str) -> Callable[..., Task]:
+    """Return the function of keyword options that makes one of these tasks."""
+    made: Callable[..., Task] = getattr(import_module(f"pebench.tasks.own.{MODULES[name]}"), name)
+    return made
+
+
+__all__ = ["MODULES", "OwnTask", "maker", "take_remarks"]

@@ -197,7 +197,7 @@ def _delimited(path: Path) -> tuple[list[str], Rows]:
                     yield reader.line_num, row
         except csv.Error as error:
             raise UserError(
-                f"{path}, line {reader.line_num}: {error}: is a quotation mark missing or doubled?"
+                f"{path}, line {reader.line_num}: {error}. Look for a quotation mark that is missing or doubled."
             ) from error
 
     found = rows()
