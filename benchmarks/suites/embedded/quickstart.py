@@ -8,6 +8,6 @@ SUITE = Suite(
     tasks=["vit-digits", "text-order", "lm-grammar"],
     seeds=3,
     tier="minute",
-    cost="45 runs, about 2 minutes on 2 cores (estimated)",
+    cost="45 runs, about 3 minutes on 2 slow cores",
     expect="none is at chance (33 %) on text-order, solved by the rest",
 )
