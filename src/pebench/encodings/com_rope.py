@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.blocks import block_width, skew_matrices, turn_blocks
 from pebench.encodings.positions import in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
@@ -63,13 +64,7 @@ class CommutingRotaryEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, block: int | None = None) -> None:
         super().__init__(spec)
-        divisors = [n for n in range(2, min(8, spec.head_dim) + 1) if spec.head_dim % n == 0]
-        self.block = (divisors or [0])[-1] if block is None else block
-        if self.block < 2 or spec.head_dim % self.block:
-            raise ValueError(
-                f"block of encoding 'com-rope' must be 2 or more and divide the head width {spec.head_dim}, "
-                f"got {self.block}"
-            )
+        self.block = block_width("com-rope", spec, block)
         blocks, entries = spec.head_dim // self.block, self.block * (self.block - 1) // 2
         self.entries = nn.Parameter(torch.empty(spec.num_layers, spec.num_heads, blocks, entries))
         self.factors = nn.Parameter(torch.empty(spec.num_layers, spec.num_axes, blocks))
@@ -88,22 +83,13 @@ class CommutingRotaryEncoding(PositionalEncoding):
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys alike."""
         rotation = self._rotations(state, layer)
-        return self._turn(q, rotation), self._turn(k, rotation)
+        return turn_blocks(q, rotation), turn_blocks(k, rotation)
 
     def _rotations(self, state: Tensor, layer: int) -> Tensor:
         """Return a layer's rotation for every head and position: (H, L, K / block, block, block)."""
-        rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
         # 64-bit up to the exponential: the angles of far positions are large
         entries, factors = self.entries[layer].to(state), self.factors[layer].to(state)
-        lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)  # (H, K / block, block, block)
-        lower[..., rows, columns] = entries
         turns = (state.unsqueeze(-1) * factors).sum(dim=1)  # (L, P, 1) times (P, K / block) to (L, K / block)
-        skew = lower - lower.mT
+        skew = skew_matrices(entries, self.block)  # (H, K / block, block, block)
         # (L, K / block, 1, 1) times (H, 1, K / block, block, block)
         return in_32_bit(torch.linalg.matrix_exp(turns[..., None, None] * skew.unsqueeze(1)), self.entries.device)
-
-    def _turn(self, heads: Tensor, rotation: Tensor) -> Tensor:
-        blocks = heads.float().unflatten(-1, (-1, self.block))  # (B, H, L, K) to (B, H, L, K / block, block)
-        with torch.autocast(heads.device.type, enabled=False):  # 16 bit would blur the angles
-            turned = torch.einsum("hlcij,bhlcj->bhlci", rotation, blocks)
-        return turned.flatten(-2).to(heads.dtype)  # back to (B, H, L, K)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.blocks import block_width, skew_matrices, turn_blocks
 from pebench.encodings.positions import in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
@@ -60,13 +61,7 @@ class LieRotaryEncoding(PositionalEncoding):
 
     def __init__(self, spec: EncodingSpec, *, block: int | None = None) -> None:
         super().__init__(spec)
-        divisors = [n for n in range(2, min(8, spec.head_dim) + 1) if spec.head_dim % n == 0]
-        self.block = (divisors or [0])[-1] if block is None else block
-        if self.block < 2 or spec.head_dim % self.block:
-            raise ValueError(
-                f"block of encoding 'lie-re' must be 2 or more and divide the head width {spec.head_dim}, "
-                f"got {self.block}"
-            )
+        self.block = block_width("lie-re", spec, block)
         self.relative = spec.num_axes == 1 or self.block == 2  # rotations of one generator, and in planes, commute
         entries = self.block * (self.block - 1) // 2
         self.entries = nn.Parameter(torch.empty(spec.num_axes, spec.head_dim // self.block, entries))
@@ -83,13 +78,10 @@ class LieRotaryEncoding(PositionalEncoding):
 
     def forward(self, state: Tensor) -> Tensor:
         """Return the rotation at every position: (L, K / block, block, block)."""
-        rows, columns = torch.tril_indices(self.block, self.block, offset=-1, device=state.device)
         # 64-bit up to the exponential: the angles of far positions are large
         entries = self.entries.to(state)
-        lower = entries.new_zeros(*entries.shape[:2], self.block, self.block)  # (P, K / block, block, block)
-        lower[..., rows, columns] = entries
         # the exponential of a skew-symmetric matrix is a rotation, so that norms of queries and keys stay
-        skew = lower - lower.mT
+        skew = skew_matrices(entries, self.block)  # (P, K / block, block, block)
         # (L, P, 1, 1, 1) times (P, K / block, block, block), summed over the axes
         turns = torch.linalg.matrix_exp((state[:, :, None, None, None] * skew).sum(dim=1))
         return in_32_bit(turns, self.entries.device)
@@ -99,7 +91,4 @@ class LieRotaryEncoding(PositionalEncoding):
         return self._turn(q, state), self._turn(k, state)
 
     def _turn(self, heads: Tensor, rotation: Tensor) -> Tensor:
-        blocks = heads.float().unflatten(-1, (-1, self.block))  # (B, H, L, K) to (B, H, L, K / block, block)
-        with torch.autocast(heads.device.type, enabled=False):  # 16 bit would blur the angles
-            turned = torch.einsum("lcij,bhlcj->bhlci", rotation, blocks)
-        return turned.flatten(-2).to(heads.dtype)  # back to (B, H, L, K)
+        return turn_blocks(heads, rotation)
