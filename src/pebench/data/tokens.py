@@ -8,6 +8,9 @@ import torch
 from pebench.data.base import Prepared
 from pebench.errors import UserError
 
+BYTES = 256
+"""Tokens that any text needs, one for each byte."""
+
 
 def byte_pairs(texts: Mapping[str, Sequence[str]], vocab_size: int) -> Prepared:
     """Return texts in byte-pair tokens of a vocabulary made from the training split.
@@ -29,8 +32,7 @@ def byte_pairs(texts: Mapping[str, Sequence[str]], vocab_size: int) -> Prepared:
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    if vocab_size < len(pre_tokenizers.ByteLevel.alphabet()):
-        raise UserError(f"data.vocab_size must be at least the 256 bytes here, got {vocab_size}.")
+    _require_room_for_bytes(vocab_size)
     tokenizer.train_from_iterator(texts["train"], trainer)
     tensors = {}
     for name, part in texts.items():
@@ -76,10 +78,14 @@ def single_bytes(texts: Mapping[str, str], vocab_size: int) -> Prepared:
     Raises:
         UserError: If the vocabulary has no room for the bytes.
     """
-    if vocab_size < 256:
-        raise UserError(f"data.vocab_size must be at least the 256 bytes here, got {vocab_size}.")
+    _require_room_for_bytes(vocab_size)
     tensors = {
         name: torch.from_numpy(np.frombuffer(part.encode(), dtype=np.uint8).astype(np.int32))
         for name, part in texts.items()
     }
-    return Prepared(tensors, {"token_bytes": [1] * 256})
+    return Prepared(tensors, {"token_bytes": [1] * BYTES})
+
+
+def _require_room_for_bytes(vocab_size: int) -> None:
+    if vocab_size < BYTES:
+        raise UserError(f"data.vocab_size must be at least the {BYTES} bytes here, got {vocab_size}.")
