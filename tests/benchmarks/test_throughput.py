@@ -154,6 +154,7 @@ def test_tuned_arms_are_compared_with_the_fastest_peer():
     assert rows == [f"| W1 | pebench, bf16 | {cells} |"]
 
 
+@pytest.mark.slow
 def test_a_process_measures_the_memory_of_an_arm(monkeypatch):
     monkeypatch.setattr(memory, "arms", lambda *_: ARMS[:1])
     arguments = ["--quick", "--device", "cpu"]

@@ -33,7 +33,7 @@ def cases(names: list[str]) -> list:
         for name in names
         for setting in SETTINGS
     ]
-    return sampled(every, 0.3, lambda name, setting: name)
+    return sampled(every, 0.1, lambda name, setting: name, lambda name, setting: setting.name)
 
 
 def required(name: str, setting: Setting) -> list[Property]:

@@ -143,7 +143,9 @@ def test_predict(cls, trainer):
     assert torch.equal(module.predict_step(alone, 0), module(*inputs))
 
 
-@every_module
+@pytest.mark.parametrize(
+    "cls", [ViT, *(pytest.param(cls, marks=pytest.mark.slow) for cls in (TextClassifier, LanguageModel))]
+)
 def test_scale_batch_size(cls, trainer):
     module, data = made(cls)
     found = Tuner(trainer()).scale_batch_size(module, datamodule=data, max_trials=2, steps_per_trial=1, init_val=2)

@@ -48,8 +48,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Record]:
 @pytest.mark.parametrize(
     ("config", "stops"),
     [
-        (DIGITS, [1]), (DIGITS, [5]), (DIGITS, [10]), (DIGITS, [14]), (DIGITS, [39, 2]), (DIGITS, [7, 7, 7]),
-        (ORDER, [13]), (ORDER, [25, 9]), (GRAMMAR, [25, 9]),
+        # the default run stops at a step, at an evaluation, and more than once
+        *(
+            pytest.param(DIGITS, stops, marks=pytest.mark.slow)
+            for stops in ([1], [5], [10], [14], [39, 2])
+        ),
+        (DIGITS, [7, 7, 7]), (ORDER, [13]), pytest.param(ORDER, [25, 9], marks=pytest.mark.slow), (GRAMMAR, [25, 9]),
     ],
 )  # fmt: skip
 def test_an_interrupted_run_ends_as_the_undisturbed_one(

@@ -23,6 +23,7 @@ from pebench.tasks import configure
 from pebench.training import environment
 from pebench.training.resume import check_best
 from pebench.training.runner import build, train
+from tests.sampling import sampled
 from tests.training.helpers import EMBEDDED, UNLIKE, event_files, options, outcome, scalars, smoke
 
 
@@ -73,7 +74,7 @@ def test_test_data_are_not_touched_during_training(tmp_path: Path, monkeypatch: 
     assert {stage for _, stage in touched} == {"test"}
 
 
-@pytest.mark.parametrize("cls", [ViT, TextClassifier])
+@pytest.mark.parametrize("cls", [ViT, pytest.param(TextClassifier, marks=pytest.mark.slow)])
 def test_encodings_see_the_same_batches_and_drop_the_same_channels(
     cls: type[SequenceModule], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,8 +110,16 @@ def test_a_bag_of_embeddings_trains(encoding: str, tmp_path: Path) -> None:
     assert train(config, options(tmp_path)).parameters["total"] == cost(config).parameters
 
 
-@pytest.mark.parametrize("precision", ["bf16-true", "64-true", "bf16-mixed"])
-@pytest.mark.parametrize("task", EMBEDDED)
+PRECISIONS = [
+    pytest.param(task, precision, id=f"{task}-{precision}")
+    for task in EMBEDDED
+    for precision in ("bf16-true", "64-true", "bf16-mixed")
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "precision"), sampled(PRECISIONS, 0.1, lambda task, _: task, lambda _, precision: precision)
+)
 def test_a_run_of_any_precision_measures_the_same(task: str, precision: str, tmp_path: Path) -> None:
     usual, other = (train(smoke(task, precision=p), options(tmp_path)) for p in ("32-true", precision))
     assert other.metrics == pytest.approx(usual.metrics, rel=0.01, abs=0.02)
