@@ -19,6 +19,15 @@ GOLDEN = {
     "vit-digits": "68dc3747760b598793aec043e2710fffeefda1780ccf8cd495994feca3587abb",
     "text-order": "b4c821223d7640f286c021892fa2aeb108b2b32bd76a863d85be0585ab0b1347",
     "lm-grammar": "95b8e4d4dae1c30ba8abc2c68e4957c7d9472c365ab00197d3d984e34c0eedce",
+    "seq-copy": "2f7b206a85449da9f0adffc57872f546dd9162163a60fe4530d1b7f98d68a941",
+    "seq-reverse": "e06bcfa031d0c13868c4d1a60eb4166bc4c513b22e02b0fd91d13706ff19c065",
+    "seq-lookup-index": "e4a78763193e8301e570a090810975961ef735e69aaf789aa14a516f68fc712a",
+    "seq-lookup-offset": "cea150c497b12a1359d71bf2eab574ecc7de678d0ef57e46948a2edcf96dc98b",
+    "seq-what-where": "cf1d7df11381bc121ae1e1f7ebc8c908c1f28d1ffae5de51e2042bc1fe25fae7",
+    "seq-recall": "db9d5b1a7fce1afe2d08409e474c8ea9a9fafafa4d00f98370c1704f94b3dca3",
+    "seq-flip-flop": "94b8f666edb10d5c5874417d2fcd652b1cf3baba334c0bd84eaab7a9a4f1f392",
+    "seq-parity": "a5f676ae40b8e8fe3210f0167b2479bd522deffee24c6da7e92da3368d34120d",
+    "seq-a5": "d17c53e2019459f1c6db2c66a998deb1d129ae2c7eecbbaee783588abd8352be",
 }
 
 

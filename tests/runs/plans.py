@@ -11,10 +11,9 @@ from pebench.config import SELECTION_SEED, RunConfig
 from pebench.runs.plan import Plan
 from pebench.runs.records import Record
 from pebench.runs.suite import Suite
-from pebench.tasks import TASKS
 
 RATE, DECAY = "train.learning_rate", "train.weight_decay"
-EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
+EMBEDDED = ["vit-digits", "text-order", "lm-grammar"]
 NARROW: dict[str, Any] = {"model.d_model": 8, "model.num_heads": 1, "model.d_ff": 4, "data.max_len": 4096}
 matched_regimes = pytest.mark.parametrize("regime", ["parameters", "FLOPs"])
 

@@ -33,7 +33,7 @@ def resolve(path: str) -> type:
 def test_a_card_is_complete(task):
     card = TASKS[task]
     assert card.name == task
-    assert re.fullmatch(r"(vit|text|lm)-[a-z0-9]+", task)
+    assert re.fullmatch(r"(vit|text|lm)-[a-z0-9]+|seq-[a-z0-9-]+", task)
     for text in (card.summary, card.splits, card.unit):
         assert text.strip() == text != ""
         assert "\n" not in text
@@ -102,14 +102,16 @@ def test_a_task_without_a_tier_means_its_default(task):
     assert configure(task, "add").tier == ("minute" if TASKS[task].embedded else "core")
 
 
-@every_budget
+@pytest.mark.parametrize(
+    ("task", "tier"), [pair for pair in BUDGETS if not pair[0].startswith("seq-") or pair == ("seq-copy", "quick")]
+)  # sequence tasks have one model
 @every_encoding
 def test_every_encoding_fits_every_tier(task, tier, encoding):
     config = configure(task, encoding, tier=tier)
     image = {"vit-digits": 8, "vit-cifar10": 32}.get(task)
     extent = (image // config.data.patch_size,) * 2 if image else (config.data.max_len,)
     model = config.model
-    spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, extent, causal=task.startswith("lm"))
+    spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, extent, causal=TASKS[task].causal)
     if serves(task, encoding):
         built = build_encoding(encoding, spec)
         assert 0 < built.content_width <= built.model_width

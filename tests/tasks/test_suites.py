@@ -13,7 +13,7 @@ from pebench.runs.plan import Plan
 from pebench.runs.suite import Suite, load_suite, serves, suite_files
 from pebench.tasks import TASKS, configure
 
-EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
+EMBEDDED = ["vit-digits", "text-order", "lm-grammar"]
 
 
 # Suites
@@ -39,7 +39,7 @@ def test_every_suite_can_be_planned(name):
     assert len(runs) == len(plan.selecting()) + (0 if suite.select else len(suite.tested_seeds) * len(plan.kinds))
 
 
-def test_quickstart_is_every_embedded_task_with_the_core_encodings():
+def test_quickstart_is_an_embedded_task_of_each_modality_with_the_core_encodings():
     suite = load_suite("quickstart")
     rows = list(product(EMBEDDED, range(suite.seeds), CORE_ENCODINGS))
     assert [(config.task, config.seed, config.encoding) for config in planned(suite)] == rows

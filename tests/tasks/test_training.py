@@ -15,7 +15,7 @@ from pebench.training.runner import build
 
 import lightning  # isort: skip
 
-EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
+EMBEDDED = ["vit-digits", "text-order", "lm-grammar", "seq-copy"]  # one of each kind
 ENCODINGS = list(encoding_cards())
 every_embedded = pytest.mark.parametrize("task", EMBEDDED)
 
@@ -36,7 +36,9 @@ def awake(module: SequenceModule) -> SequenceModule:
     return module
 
 
-@pytest.mark.parametrize(("task", "encoding"), [(t, e) for t in EMBEDDED for e in ENCODINGS if serves(t, e)])
+@pytest.mark.parametrize(
+    ("task", "encoding"), [(t, e) for t in EMBEDDED[:3] for e in ENCODINGS if serves(t, e)] + [("seq-copy", "rope")]
+)
 def test_every_task_trains_with_every_encoding_that_serves_it(task, encoding):
     config = configure(task, encoding, tier="smoke")
     data = datamodule_of(config)
@@ -96,7 +98,7 @@ def test_validation_measures_the_whole_split(task):
 
 @every_embedded
 def test_the_first_loss_is_that_of_a_guess(task):
-    classes = {"vit-digits": 10, "text-order": 3, "lm-grammar": 35}[task]
+    classes = {"vit-digits": 10, "text-order": 3, "lm-grammar": 35, "seq-copy": 12}[task]
     config = configure(task, "add", tier="smoke")
     data = datamodule_of(config)
     metrics = quiet().validate(build(config, data), datamodule=data, verbose=False)[0]

@@ -70,3 +70,8 @@ LANGUAGE_MODELLING = TaskKind(
     name="language modelling", module="pebench.models.language_model:LanguageModel",
     metric="bits_per_byte", higher_is_better=False, unit="windows", causal=True, per_token=True,
 )  # fmt: skip
+
+SEQUENCE_TASK = TaskKind(
+    name="sequence task", module="pebench.models.solver:SequenceSolver",
+    metric="accuracy", higher_is_better=True, unit="sequences", causal=True, per_token=True, percent=True,
+)  # fmt: skip

@@ -19,7 +19,7 @@ from pebench.encodings.plugins import Plugin
 from pebench.errors import UserError, unknown_name
 from pebench.exits import without_exits
 from pebench.formatting import MOST, cut, format_encoding, quoted
-from pebench.tasks import language, own, text, vision
+from pebench.tasks import language, own, sequences, text, vision
 from pebench.tasks.base import Task
 from pebench.tasks.options import normal_options
 
@@ -28,7 +28,7 @@ Maker = Callable[..., Task]
 
 M = TypeVar("M", bound=Maker)
 
-TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS)}
+TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS, *sequences.TASKS)}
 """Pebench's own tasks, by name."""
 
 _registered: dict[str, Task | Maker] = {}

@@ -1,0 +1,226 @@
+"""Sequences that isolate position: copying, looking up, recalling, and tracking a state."""
+
+import itertools
+from abc import abstractmethod
+
+import torch
+from torch import Generator, Tensor
+
+from pebench.data.sequences import END, NOTHING, SPECIAL, Sequences
+
+
+def _answers_at_the_end(answers: Tensor, length: int) -> Tensor:
+    """Return the answers of the last tokens of sequences of `length` tokens, in which nothing else is asked."""
+    return torch.nn.functional.pad(answers, (length - answers.shape[1], 0), value=NOTHING)
+
+
+class Copy(Sequences):
+    """Letters, then the same letters again; each of them is asked (as in NoPE, arXiv 2305.19466)."""
+
+    title, fewest_letters = "copy", 2
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """Half of a sequence is given."""
+        given = self.draw_letters((count, length // 2), noise)
+        said = self.said(given)
+        end = torch.full((count, 1), END, dtype=torch.long)
+        tokens = torch.cat((given, end, said[:, :-1]), dim=1)
+        return tokens, _answers_at_the_end(said, tokens.shape[1])
+
+    def said(self, given: Tensor) -> Tensor:
+        """Return what is to be said."""
+        return given
+
+
+class Reverse(Copy):
+    """Letters, then the same letters from the last to the first (as in NoPE, arXiv 2305.19466)."""
+
+    title = "reverse"
+
+    def said(self, given: Tensor) -> Tensor:
+        """Return the letters in reverse order."""
+        return given.flip(1)
+
+
+class LookUpIndex(Sequences):
+    """Letters, then indices; at each the letter of that index, counted from the beginning, is asked.
+
+    Indices are those of the shortest sequences in training, so that longer ones ask for trained places.
+    """
+
+    title, fewest_letters = "lookup_index", 2
+
+    def words(self) -> int:
+        """Return the number of indices."""
+        return self.max_len // 2 - self.asked
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """All but the questions are letters."""
+        given = self.draw_letters((count, length - self.asked), noise)
+        index = torch.randint(self.words(), (count, self.asked), generator=noise)
+        tokens = torch.cat((given, SPECIAL + index), dim=1)
+        return tokens, _answers_at_the_end(given.gather(1, index), length)
+
+
+class LookUpOffset(LookUpIndex):
+    """Letters, then offsets; at each the letter so many tokens before the offset itself is asked.
+
+    Offsets are those of the shortest sequences in training, as `LookUpIndex`'s indices are.
+    """
+
+    title = "lookup_offset"
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """All but the questions are letters, and no offset leads to a question."""
+        given = self.draw_letters((count, length - self.asked), noise)
+        place = torch.arange(length - self.asked, length)  # of the questions
+        fewest = torch.arange(self.asked)  # offset 0 is the token before a question
+        offset = (
+            fewest
+            + (torch.rand((count, self.asked), generator=noise, dtype=torch.float32) * (self.words() - fewest)).long()
+        )
+        tokens = torch.cat((given, SPECIAL + offset), dim=1)
+        return tokens, _answers_at_the_end(given.gather(1, place - 1 - offset), length)
+
+
+class WhatWhere(Sequences):
+    """Letters, then a letter that stands among them once, and an offset from it; the letter there is asked.
+
+    The indirect indexing of PoPE (arXiv 2509.10534), with two questions a sequence. It needs content to find
+    the letter and position to go on from there.
+    """
+
+    title, fewest_letters = "what_where", 4
+    REACH = 3
+    """The farthest offset, to both sides."""
+
+    def words(self) -> int:
+        """Return the number of offsets."""
+        return 2 * self.REACH
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """Two letters stand once; the others are drawn from what is left of the alphabet."""
+        given = length - 4
+        first = SPECIAL + self.words()
+        alphabet = first + torch.rand((count, self.letters), generator=noise, dtype=torch.float32).argsort(dim=1)
+        others = torch.randint(2, self.letters, (count, given), generator=noise)
+        letters = alphabet.gather(1, others)
+        middle = given - 2 * self.REACH
+        place = self.REACH + torch.rand((count, middle), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :2]
+        letters.scatter_(1, place, alphabet[:, :2])
+        step = torch.randint(2 * self.REACH, (count, 2), generator=noise)
+        offset = torch.cat((torch.arange(-self.REACH, 0), torch.arange(1, self.REACH + 1)))[step]
+        answers = letters.gather(1, place + offset)
+        asked = torch.stack((alphabet[:, :2], SPECIAL + step), dim=2).flatten(1)  # letter, offset, letter, offset
+        unasked = torch.full_like(answers, NOTHING)
+        return torch.cat((letters, asked), dim=1), _answers_at_the_end(
+            torch.stack((unasked, answers), dim=2).flatten(1), length
+        )
+
+
+class Recall(Sequences):
+    """Keys, each followed by its value, then some of the keys; at each its value is asked.
+
+    Multi-query associative recall (Arora et al., Zoology, arXiv 2312.04927). Keys of a sequence are all
+    different; those of a sequence of eight times the length are all keys that there are.
+    """
+
+    title, fewest_letters = "recall", 2
+
+    def words(self) -> int:
+        """Return the number of keys; letters are the values."""
+        return 4 * self.max_len
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """All but the questions are pairs."""
+        pairs = (length - self.asked) // 2
+        keys = (
+            SPECIAL + torch.rand((count, self.words()), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :pairs]
+        )
+        values = self.draw_letters((count, pairs), noise)
+        chosen = torch.rand((count, pairs), generator=noise, dtype=torch.float32).argsort(dim=1)[:, : self.asked]
+        tokens = torch.cat((torch.stack((keys, values), dim=2).flatten(1), keys.gather(1, chosen)), dim=1)
+        return tokens, _answers_at_the_end(values.gather(1, chosen), tokens.shape[1])
+
+
+class FlipFlop(Sequences):
+    """Instructions to write, ignore or read a bit, each followed by the bit; a read bit is the one last written.
+
+    The flip-flop language (Liu et al., arXiv 2306.00946): four of five instructions are to ignore, the
+    first is to write and the last to read. The bits that are read are asked.
+    """
+
+    title = "flip_flop"
+    WRITE, READ, IGNORE, BIT = range(SPECIAL, SPECIAL + 4)
+
+    def words(self) -> int:
+        """Return three instructions and two bits."""
+        return 5
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """An instruction and its bit are two tokens."""
+        pairs = length // 2
+        kinds = torch.tensor([self.WRITE, self.READ, *8 * [self.IGNORE]])
+        instruction = kinds[torch.randint(10, (count, pairs), generator=noise)]
+        instruction[:, 0], instruction[:, -1] = self.WRITE, self.READ
+        bit = torch.randint(2, (count, pairs), generator=noise)
+        place = torch.arange(pairs).expand(count, -1)
+        written = torch.where(instruction == self.WRITE, place, -1).cummax(dim=1).values  # where it was last
+        reads = instruction == self.READ
+        bit = torch.where(reads, bit.gather(1, written), bit) + self.BIT
+        answers = torch.stack((torch.where(reads, bit, NOTHING), torch.full_like(bit, NOTHING)), dim=2)
+        return torch.stack((instruction, bit), dim=2).flatten(1), answers.flatten(1)
+
+
+class WordProblem(Sequences):
+    """Elements of a group; at each the product of all so far is asked, so that a model must keep track of a state."""
+
+    @staticmethod
+    @abstractmethod
+    def products() -> Tensor:
+        """Return the group's multiplication table."""
+
+    def words(self) -> int:
+        """Return the order of the group."""
+        return len(self.products())
+
+    def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
+        """Every token is an element, and is asked."""
+        table = self.products()
+        elements = torch.randint(len(table), (count, length), generator=noise)
+        states = [elements[:, 0]]
+        for element in elements[:, 1:].unbind(1):
+            states.append(table[states[-1], element])
+        return SPECIAL + elements, SPECIAL + torch.stack(states, dim=1)
+
+
+class Parity(WordProblem):
+    """Bits; at each the parity of all so far is asked: the word problem of the group of two elements."""
+
+    title = "parity"
+
+    @staticmethod
+    def products() -> Tensor:
+        """Return addition modulo 2."""
+        return torch.tensor([[0, 1], [1, 0]])
+
+
+class A5(WordProblem):
+    """Even permutations of five things; at each the product of all so far is asked.
+
+    The word problem of the alternating group A5, the smallest whose word problem is hard for NC1 (Barrington 1989;
+    Merrill et al., The Illusion of State, arXiv 2404.08819).
+    """
+
+    title = "a5"
+
+    @staticmethod
+    def products() -> Tensor:
+        """Return the composition of the 60 even permutations, in lexicographic order."""
+        elements = [p for p in itertools.permutations(range(5)) if _inversions(p) % 2 == 0]
+        number = {element: index for index, element in enumerate(elements)}
+        return torch.tensor([[number[tuple(b[i] for i in a)] for b in elements] for a in elements])
+
+
+def _inversions(permutation: tuple[int, ...]) -> int:
+    return sum(a > b for a, b in itertools.combinations(permutation, 2))

@@ -1,0 +1,115 @@
+"""Sequence tasks that isolate position, generated and with their lengths beyond the trained one."""
+
+from typing import Any
+
+from pebench.config import DataConfig, ModelConfig, TrainConfig
+from pebench.tasks.base import Budget, Task, with_minute
+from pebench.tasks.kinds import SEQUENCE_TASK
+
+LENGTH = 32
+"""Tokens of the longest sequence in training."""
+
+
+def _sequences(name: str, vocab_size: int, steps: int, **rest: Any) -> Task:
+    data = DataConfig(max_len=LENGTH, vocab_size=vocab_size)
+    model = ModelConfig(d_model=64, num_layers=2, num_heads=4)
+    return Task(
+        name=f"seq-{name}",
+        kind=SEQUENCE_TASK,
+        splits="different sequences of one generator, dealt out at random: 20,000 train, 1,000 validation; 2,000 of "
+        "the full length test",
+        beyond=(2, 4, 8),
+        prepared_by=("max_len", "vocab_size"),
+        budgets=with_minute(
+            minute=Budget(model, data, TrainConfig(max_steps=steps, batch_size=64, learning_rate=3e-3, evaluations=4)),
+            quick=Budget(
+                model, data, TrainConfig(max_steps=4 * steps, batch_size=64, learning_rate=2e-3, evaluations=10)
+            ),
+        ),
+        **rest,
+    )
+
+
+TASKS = (
+    _sequences(
+        "copy",
+        vocab_size=12,
+        steps=500,
+        summary="Copy a sequence of letters (generated)",
+        data="pebench.data.puzzles:Copy",
+        chance=0.1,
+        cite=("kazemnejad2023impact",),
+    ),
+    _sequences(
+        "reverse",
+        vocab_size=12,
+        steps=500,
+        summary="Say a sequence of letters backwards (generated)",
+        data="pebench.data.puzzles:Reverse",
+        chance=0.1,
+        cite=("kazemnejad2023impact",),
+    ),
+    _sequences(
+        "lookup-index",
+        vocab_size=24,
+        steps=1000,
+        summary="Which letter is the i-th from the beginning? (generated)",
+        data="pebench.data.puzzles:LookUpIndex",
+        chance=0.1,
+        cite=("pebench",),
+    ),
+    _sequences(
+        "lookup-offset",
+        vocab_size=24,
+        steps=1000,
+        summary="Which letter stands k tokens before? (generated)",
+        data="pebench.data.puzzles:LookUpOffset",
+        chance=0.1,
+        cite=("pebench",),
+    ),
+    _sequences(
+        "what-where",
+        vocab_size=24,
+        steps=1000,
+        summary="Which letter stands k tokens from a given letter? (generated; PoPE's indirect indexing)",
+        data="pebench.data.puzzles:WhatWhere",
+        chance=0.0625,
+        cite=("gopalakrishnan2025decoupling",),
+    ),
+    _sequences(
+        "recall",
+        vocab_size=146,
+        steps=1000,
+        summary="Which value came with a key? Multi-query associative recall (generated)",
+        data="pebench.data.puzzles:Recall",
+        chance=0.0625,
+        cite=("arora2024zoology",),
+    ),
+    _sequences(
+        "flip-flop",
+        vocab_size=7,
+        steps=1000,
+        summary="Read the bit that was last written (generated)",
+        data="pebench.data.puzzles:FlipFlop",
+        chance=0.5,
+        cite=("liu2023exposing",),
+    ),
+    _sequences(
+        "parity",
+        vocab_size=4,
+        steps=1000,
+        summary="The parity of all bits so far (generated)",
+        data="pebench.data.puzzles:Parity",
+        chance=0.5,
+        cite=("merrill2024illusion",),
+    ),
+    _sequences(
+        "a5",
+        vocab_size=62,
+        steps=1000,
+        summary="The product of all permutations so far, in the group A5 (generated)",
+        data="pebench.data.puzzles:A5",
+        chance=1 / 60,
+        cite=("merrill2024illusion",),
+    ),
+)
