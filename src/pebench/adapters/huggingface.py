@@ -57,6 +57,8 @@ class TextTrunk:
         width, heads = config.hidden_size, config.num_attention_heads
         if getattr(config, "add_cross_attention", False):
             raise UserError("expected a model without cross-attention, got config.add_cross_attention = True")
+        if not getattr(config, "is_causal", True):
+            raise UserError("expected a causal model, got config.is_causal = False")
         if (getattr(config, "head_dim", None) or width // heads) * heads != width:
             raise UserError(
                 f"expected heads that share out the model's width of {width}, got {heads} heads of {config.head_dim}: "
@@ -104,9 +106,6 @@ class TextTrunk:
 
     def _use_our_attention(self) -> None:
         """Name our attention function in a configuration of the model's own: others may share the one that it has."""
-        from transformers import AttentionInterface
-
-        AttentionInterface.register(NAME, attention)
         shared, own = self.trunk.config, copy.deepcopy(self.trunk.config)
         own._attn_implementation, own.use_cache = NAME, False
         for module in self.model.modules():
@@ -122,10 +121,13 @@ def begin(trunk: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     Raises:
         UserError: For a cache, or a mask that says more than which tokens are padding.
     """
+    from transformers import AttentionInterface
+
+    AttentionInterface.register(NAME, attention)  # here and not at the swap: an unpickled model has to find it too
     names = list(inspect.signature(type(trunk).forward).parameters)[1:]
     call = dict(zip(names, args, strict=False)) | kwargs
     if call.get("use_cache") or any(call.get(name) is not None for name in ("cache", "past_key_values")):
-        raise UserError("expected no cache of keys: an encoding may change all of them with every token; use_cache=False")
+        raise UserError("expected no cache of keys, as an encoding may change all of them with a token: use_cache=False")
     tokens, content = call.pop("input_ids", None), call.pop("inputs_embeds", None)
     content = trunk.get_input_embeddings()(tokens) if content is None else content
     if content.ndim != 3:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pebench.adapters.huggingface import TextTrunk
 from pebench.adapters.placed import Placed
+from pebench.adapters.timm_vit import PatchTrunk
 from pebench.encodings.base import (
     EncodingError, EncodingLike, EncodingSpec, PositionalEncoding, build_encoding, name_of,
 )  # fmt: skip
@@ -40,6 +41,7 @@ class Trunk(Protocol):
 KNOWN: dict[str, type] = {
     "transformers.models.gpt2.modeling_gpt2.GPT2Model": TextTrunk,
     "transformers.models.llama.modeling_llama.LlamaModel": TextTrunk,
+    "timm.models.vision_transformer.VisionTransformer": PatchTrunk,
 }
 """Classes that we know, by name as none of these libraries is imported for it, and their adapters."""
 
