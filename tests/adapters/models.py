@@ -26,7 +26,7 @@ def gpt2(**changes: Any) -> Any:
 
     sizes = {"vocab_size": TOKENS, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4}
     still = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": None, "eos_token_id": None}
-    return _seeded(lambda: GPT2LMHeadModel(GPT2Config(**sizes | still | {"loss_type": "ForCausalLM"} | changes)))
+    return _seeded(lambda: GPT2LMHeadModel(GPT2Config(**sizes | still | changes)))
 
 
 def llama(**changes: Any) -> Any:

@@ -68,7 +68,7 @@ class TextTrunk:
     def spec(self, max_len: int | None) -> EncodingSpec:
         """Return the sizes of the model; ``max_len`` is by default its longest text."""
         config = self.trunk.config
-        extent = (max_len or config.max_position_embeddings,)
+        extent = (config.max_position_embeddings if max_len is None else max_len,)
         layers, heads = config.num_hidden_layers, config.num_attention_heads
         return EncodingSpec(config.hidden_size, heads, layers, extent, causal=True)
 

@@ -1,5 +1,6 @@
 """An encoding inside of a model that is not ours, and what one forward pass gives to its hooks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,12 +83,16 @@ class Given:
 
     def embed(self, content: Tensor) -> Tensor:
         """Change the input: (B, L, D) to the same shape."""
-        if not overrides(self.placed.encoding, "embed"):
-            return content
-        return self.encoding.embed(content / self.placed.unit, self.state) * self.placed.unit
+        return self._scaled(content, lambda x: self.encoding.embed(x, self.state))
 
     def residual(self, x: Tensor, layer: int) -> Tensor:
         """Change the residual stream before a block: (B, L, D) to the same shape."""
-        if not overrides(self.placed.encoding, "residual"):
+        if not overrides(self.placed.encoding, "residual"):  # not even a copy, in every block
             return x
-        return self.encoding.residual(x / self.placed.unit, None, self.state, layer) * self.placed.unit
+        return self._scaled(x, lambda x: self.encoding.residual(x, None, self.state, layer))
+
+    def _scaled(self, x: Tensor, hook: Callable[[Tensor], Tensor]) -> Tensor:
+        """Apply a hook to a stream of root mean square 1; one that it leaves alone comes back unrounded."""
+        scaled = x / self.placed.unit
+        changed = hook(scaled)
+        return x if changed is scaled else changed * self.placed.unit

@@ -107,8 +107,9 @@ def _built(encoding: EncodingLike, spec: EncodingSpec, trunk: Trunk, unit: float
     name, given = parse_encoding(encoding) if isinstance(encoding, str) else ("", {})
     own: dict[str, Any] = {}
     table, theta = trunk.table(), trunk.theta()
-    keeps_table = name == "learned" and table is not None and not given.keys() & {"ratio", "start", "pace"}
-    if keeps_table:
+    if name != "learned" or given.keys() & {"ratio", "start", "pace"}:
+        table = None
+    if table is not None:
         own["pace"] = 1 / unit  # the table is then stored as the model has it, and moves in training as it did
     if name == "rope" and theta is not None and "theta" not in given:
         own["theta"] = theta
@@ -122,7 +123,18 @@ def _built(encoding: EncodingLike, spec: EncodingSpec, trunk: Trunk, unit: float
                 f"encoding {name_of(built)!r} needs a model that {role} tokens in {width} channels, got one of "
                 f"{spec.d_model} whose weights fix its width"
             )
-    if keeps_table and table is not None:
-        with torch.no_grad():
-            built.table.copy_(table[: spec.max_len])
+    if table is not None:
+        _fill(built, table)
     return built
+
+
+def _fill(learned: PositionalEncoding, table: Tensor) -> None:
+    """Copy a model's own table of positions (L, D) into an encoding."""
+    rows = learned.spec.max_len
+    if rows > len(table):
+        raise UserError(
+            f"max_len must be at most {len(table)}, the rows of the model's own table, got {rows}; "
+            "learned(ratio=1.0, start='normal', pace=1.0) draws a new one"
+        )
+    with torch.no_grad():
+        next(learned.parameters()).copy_(table[:rows])
