@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from pebench.adapters import swap
+from pebench import swap
 from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError
 from tests.sampling import sampled

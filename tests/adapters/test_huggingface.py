@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pebench.adapters import swap
+from pebench import swap
 from pebench.errors import UserError
 
 from .models import LENGTH, TOKENS, gpt2, llama, tokens

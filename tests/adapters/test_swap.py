@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pebench import adapters
-from pebench.adapters import swap
+import pebench.adapters
+from pebench import swap
 from pebench.errors import UserError
 
 from .models import TOKENS, gpt2, images, llama, tokens, vit
@@ -125,7 +125,7 @@ def test_what_cannot_be_swapped_is_told_and_the_model_left_alone(
 
 def test_neither_library_is_imported_at_the_top_of_a_file() -> None:
     """Only what is handed over needs one of them, and has imported it."""
-    for path in Path(adapters.__file__).parent.glob("*.py"):
+    for path in Path(pebench.adapters.__file__).parent.glob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []

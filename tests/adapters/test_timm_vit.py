@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from pebench.adapters import swap
+from pebench import swap
 from pebench.errors import UserError
 
 from .models import images, vit

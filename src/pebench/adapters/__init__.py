@@ -1,5 +1,1 @@
-"""Puts an encoding of pebench into a model of another library: GPT-2 and Llama of transformers, and timm's ViT."""
-
-from pebench.adapters.swap import swap
-
-__all__ = ["swap"]
+"""Our encodings in models of other libraries: GPT-2 and Llama of transformers, and timm's vision transformer."""

@@ -127,7 +127,9 @@ def begin(trunk: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     names = list(inspect.signature(type(trunk).forward).parameters)[1:]
     call = dict(zip(names, args, strict=False)) | kwargs
     if call.get("use_cache") or any(call.get(name) is not None for name in ("cache", "past_key_values")):
-        raise UserError("expected no cache of keys, as an encoding may change all of them with a token: use_cache=False")
+        raise UserError(
+            "expected no cache of keys, as an encoding may change all of them with a token: use_cache=False"
+        )
     tokens, content = call.pop("input_ids", None), call.pop("inputs_embeds", None)
     content = trunk.get_input_embeddings()(tokens) if content is None else content
     if content.ndim != 3:
