@@ -32,7 +32,7 @@ class Placed(nn.Module):
 
     def __init__(self, encoding: PositionalEncoding, unit: float) -> None:
         super().__init__()
-        self.given: "Given | None" = None
+        self.given: Given | None = None
         self.encoding = encoding
         self.register_buffer("unit", torch.tensor(unit, dtype=torch.float32))
         self.cache = ForwardCache(encoding.spec.max_len)

@@ -8,10 +8,9 @@ from torch import Tensor, nn
 from pebench.adapters.huggingface import TextTrunk
 from pebench.adapters.placed import Placed
 from pebench.adapters.timm_vit import PatchTrunk
-from pebench.encodings.base import (
-    EncodingError, EncodingLike, EncodingSpec, PositionalEncoding, build_encoding, name_of,
-)  # fmt: skip
+from pebench.encodings.base import EncodingError, EncodingLike, PositionalEncoding, build_encoding, name_of
 from pebench.encodings.registry import parse_encoding
+from pebench.encodings.spec import EncodingSpec
 from pebench.errors import UserError
 
 Model = TypeVar("Model", bound=nn.Module)
