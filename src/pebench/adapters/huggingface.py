@@ -108,6 +108,7 @@ class TextTrunk:
         """Name our attention function in a configuration of the model's own: others may share the one that it has."""
         shared, own = self.trunk.config, copy.deepcopy(self.trunk.config)
         own._attn_implementation, own.use_cache = NAME, False
+        module: Any
         for module in self.model.modules():
             if vars(module).get("config") is shared:
                 module.config = own

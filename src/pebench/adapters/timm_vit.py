@@ -33,7 +33,15 @@ class PatchAttention(nn.Module):
         layer: Index of the block.
     """
 
-    def __init__(self, original: Any, vit: nn.Module, layer: int) -> None:
+    qkv: Any
+    q_norm: Any
+    k_norm: Any
+    norm: Any
+    attn_drop: Any
+    proj: Any
+    proj_drop: Any
+
+    def __init__(self, original: Any, vit: Any, layer: int) -> None:
         super().__init__()
         self.num_heads, self.scale, self.layer = original.num_heads, original.scale, layer
         self.gate = getattr(original, "gate", None)
@@ -97,7 +105,7 @@ class PatchTrunk:
     def _problem(self) -> str:
         """Return what hooks need and this model has not; empty if there is nothing."""
         vit = self.trunk
-        layers = [getattr(block, "attn", None) for block in vit.blocks]
+        layers: list[Any] = [getattr(block, "attn", None) for block in vit.blocks]
         for layer in layers:
             if not isinstance(layer, PatchAttention) and class_of(layer) != ATTENTION:
                 return f"timm's class Attention in every block, got {class_of(layer)}"
