@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pebench import moved
 
 if TYPE_CHECKING:
+    from pebench.adapters.swap import swap
     from pebench.data import datamodule
     from pebench.encodings.base import EncodingSpec, PositionalEncoding
     from pebench.encodings.registry import register
@@ -46,13 +47,14 @@ _WHERE = {
     "Results": "pebench.results.frame",
     "load_results": "pebench.results.frame",
     "UserError": "pebench.errors",
+    "swap": "pebench.adapters.swap",
 }
 """Public names, and the modules that define them."""
 
 __all__ = [
     "Analysis", "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task",
     "TaskKind", "TextClassifier", "UserError", "ViT", "__version__", "analyze", "datamodule", "load_results",
-    "load_suite", "preview_suite", "register", "register_task", "run", "run_suite",
+    "load_suite", "preview_suite", "register", "register_task", "run", "run_suite", "swap",
 ]  # fmt: skip
 
 

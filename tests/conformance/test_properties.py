@@ -20,7 +20,8 @@ COMPOSED = [
     "t5-bias(num_buckets=8,max_distance=16)", "concat(table='learned')", "concat-wide(table='learned')",
     "add(d_p=8)", "add(preserve_variance=True)", "add-proj(d_p=8,table='learned')", "concat-proj(table='learned')",
     "concat-proj(start='identity')", "concat-qk(table='learned')", "gated-add(table='learned')",
-    "gated-add(pace=1.0)", "rope(interleaved=True)", "randomized(of='rope',fractional=True)", "fope(theta=2.0)",
+    "gated-add(pace=1.0)", "rope(interleaved=True)", "rope(pairing='neighbours')",
+    "randomized(of='rope',fractional=True)", "fope(theta=2.0)",
     "dape(of='rope')", "ssmax(of='alibi')", "look-here(view='halves')", "path(taps=1)",
 ]  # fmt: skip
 """Encodings made of others, and options that change what an encoding is."""

@@ -98,10 +98,11 @@ def test_every_command_of_a_guide_parses(guide: Path, tmp_path: Path, monkeypatc
 
 
 def test_the_python_of_the_guide_on_models_runs() -> None:
-    for snippet in code(DOCS / "guides" / "own-model.md", "python"):
-        names: dict[str, Any] = {}
+    ours, plain, *_ = code(DOCS / "guides" / "own-model.md", "python")
+    names: dict[str, Any] = {}
+    for snippet in (ours, plain):
         exec(compile(snippet.replace("max_steps=100", "max_steps=2"), "own-model.md", "exec"), names)
-    assert names["q"].shape == (1, 4, 128, 16)
+    assert names["x"].shape == (8, 128, 64)
 
 
 def test_the_guide_on_encodings_shows_the_example() -> None:

@@ -38,7 +38,7 @@ def test_a_card_holds_what_is_inherited_from_ours_and_over_files(here: Workplace
     assert second not in sys.modules
     assert (card.hooks, card.options, card.declared["axes"]) == (
         ("query_key",),
-        {"theta": None, "interleaved": False},
+        {"theta": None, "interleaved": False, "pairing": "halves"},
         (1,),
     )
     assert (card.declared["relative"], card.declared["beyond"]) == (True, "clamps")

@@ -19,6 +19,7 @@ class HighFrequencyRotaryEncoding(RotaryEncoding):
         spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
         theta: Base of the frequencies; ``None`` as for ``rope``.
         interleaved: As for ``rope``.
+        pairing: As for ``rope``.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.

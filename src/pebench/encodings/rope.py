@@ -18,7 +18,7 @@ class RotaryEncoding(PositionalEncoding):
     the angle p · theta^(-i/n), p the token's position on that axis, so that a logit depends on
     differences of positions alone. Channel c is paired with channel c + K/2 (the half-split layout of
     GPT-NeoX and Llama checkpoints; the paper's pairs are neighbours: the same up to a permutation of
-    channels, which makes no difference to a trained model).
+    channels, which makes no difference to a model trained from the start).
 
     Args:
         spec: Sizes of the model; ``head_dim`` must be a multiple of 2P.
@@ -26,12 +26,14 @@ class RotaryEncoding(PositionalEncoding):
             axis and 100 for more.
         interleaved: On grids deal out one range of frequencies to the axes in turn, so that no two axes have the same;
             else each axis has all of them.
+        pairing: Channels of a pair: ``halves``, c and c + K/2, or ``neighbours``, 2c and 2c + 1, as in the paper and in
+            checkpoints of GPT-J and of Meta's own Llama.
 
     Shape:
         query_key: q and k (B, H, L, K) to the same shapes.
 
     Raises:
-        ValueError: If ``head_dim`` is not a multiple of 2P, or ``theta`` is not positive.
+        ValueError: If ``head_dim`` is not a multiple of 2P, ``theta`` is not positive, or there is no such ``pairing``.
 
     Source:
         Su et al. 2021, "RoFormer", section 3.2, https://arxiv.org/abs/2104.09864; the axial form with
@@ -62,9 +64,13 @@ class RotaryEncoding(PositionalEncoding):
     paper: ClassVar[tuple[str, ...]] = ("relative",)
     paper_size = 0
 
-    def __init__(self, spec: EncodingSpec, *, theta: float | None = None, interleaved: bool = False) -> None:
+    def __init__(
+        self, spec: EncodingSpec, *, theta: float | None = None, interleaved: bool = False, pairing: str = "halves"
+    ) -> None:
         super().__init__(spec)
-        self.interleaved = interleaved
+        self.interleaved, self.neighbours = interleaved, pairing == "neighbours"
+        if pairing not in ("halves", "neighbours"):
+            raise ValueError(f"pairing of encoding {self.name!r} must be halves or neighbours, got {pairing!r}")
         if spec.head_dim % (2 * spec.num_axes):
             raise ValueError(
                 f"encoding {self.name!r} needs a head width that is a multiple of {2 * spec.num_axes} for "
@@ -100,7 +106,11 @@ class RotaryEncoding(PositionalEncoding):
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """Rotate queries and keys alike."""
-        return rotate(q, *state), rotate(k, *state)
+        if not self.neighbours:
+            return rotate(q, *state), rotate(k, *state)
+        # to halves, there and back: (..., K) as (..., K/2, 2) and as (..., 2, K/2)
+        q, k = (rotate(heads.unflatten(-1, (-1, 2)).mT.flatten(-2), *state) for heads in (q, k))
+        return q.unflatten(-1, (2, -1)).mT.flatten(-2), k.unflatten(-1, (2, -1)).mT.flatten(-2)
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

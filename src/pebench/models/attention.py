@@ -27,7 +27,14 @@ def fastest_kernel(q: Tensor, mask: Tensor | None) -> str:
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, kernel: str | None = None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+    kernel: str | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
     """Compute softmax attention.
 
@@ -39,12 +46,13 @@ def attend(
         causal: Mask the future; only where `mask` is None.
         scale: Factor of q·k.
         kernel: ``"sdpa"``, PyTorch's fused kernel, or ``"matmul"``, plain matrix products; by default the faster one.
+        dropout: Probability of dropping an attention weight.
 
     Returns:
         (B, H, L, V).
     """
     if (kernel or fastest_kernel(q, mask)) == "sdpa":
-        return _fused(q, k, v, mask, causal, scale)
+        return _fused(q, k, v, mask, causal, scale, dropout)
     logits = q @ k.transpose(-2, -1)  # (B, H, L, K) @ (B, H, K, L) to (B, H, L, L)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32)) * scale  # 16 bits are too few for a softmax
     if causal:
@@ -52,17 +60,18 @@ def attend(
     if mask is not None:
         logits = logits + mask
     # The weights are of 32 bit at least, and a product refuses two types.
-    return logits.softmax(dim=-1).to(v.dtype) @ v
+    weights = logits.softmax(dim=-1).to(v.dtype)
+    return (F.dropout(weights, dropout) if dropout else weights) @ v
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float, dropout: float) -> Tensor:
     missing = q.shape[-1] - v.shape[-1]
     padded = missing > 0 and q.device.type == "cpu"  # the fused kernel of CPUs takes heads of one width alone
     if padded:
         v = F.pad(v, (0, missing))
     # PyTorch documents a float mask of the queries' type alone; biases may be of 32 bit beside queries of 16.
     mask = None if mask is None else mask.to(q.dtype)
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scale)
     return mixed[..., :-missing] if padded else mixed
 
 

@@ -336,6 +336,21 @@ def test_interleaved_axes_of_rope_share_one_range_of_frequencies(causal):
     seen.check(by_angle(seen, angles), 1e-4)
 
 
+@pytest.mark.parametrize("positions", [TEXT, GRID], ids=["text", "grid"])
+def test_neighbouring_channels_turn_as_the_halves_do(positions):
+    halves, neighbours = (encode("rope", positions, causal=True, pairing=name) for name in ("halves", "neighbours"))
+    q, state = noise(2, 2, len(positions), 12), halves.prepare(torch.tensor(positions))
+    turned, keys = halves.query_key(q, 2 * q, q, state, layer=0)
+    assert torch.equal(keys, 2 * turned)
+    # channel c of the first half and channel c of the second one become channels 2c and 2c + 1
+    places = [c + 6 * half for c in range(6) for half in range(2)]
+    found = neighbours.query_key(q[..., places], 2 * q[..., places], q, state, layer=0)
+    assert torch.equal(found[0], turned[..., places])
+    assert torch.equal(found[1], keys[..., places])
+    with pytest.raises(ValueError, match="pairing of encoding 'rope' must be halves or neighbours, got 'axes'"):
+        encode("rope", positions, causal=True, pairing="axes")
+
+
 def test_fractional_positions_are_drawn_from_the_whole_range_in_order():
     encoding, texts = fresh("randomized", (200,), of="rope", fractional=True), grid_positions((200,))
     drawn = [encoding.train().place(texts).flatten() for _ in range(3)]
