@@ -105,6 +105,11 @@ def _add_how(group: Any) -> None:
         "--analyze", action="store_true",
         help="measure in each trained model where content and position are, as pebench analyze does",
     )  # fmt: skip
+    group.add_argument(
+        "--logger", action="append", default=[], metavar="PLACE",
+        help="log to this Lightning logger too, beside TensorBoard (repeatable): lightning.pytorch.loggers.CSVLogger, "
+        "'my_module:MyLogger(option=value)'",
+    )  # fmt: skip
     published = group.add_mutually_exclusive_group()
     published.add_argument(
         "--published", type=Path, metavar="DIR",

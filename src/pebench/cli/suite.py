@@ -35,6 +35,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         "retry_failed": options.retry_failed,
         "keep_weights": options.keep_weights,
         "analyze": options.analyze,
+        "loggers": options.logger,
         "published": True if options.published is None else options.published,
     }
 
