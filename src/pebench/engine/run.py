@@ -120,8 +120,7 @@ def run_suite(
             * ``keep_weights``: Keep the tested weights, for `pebench.training.weights.load_weights`; in new runs only.
             * ``analyze``: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
             * ``loggers``: Loggers beside TensorBoard, as ``--logger`` takes them, in new runs only.
-            * ``published``: Folder of published records, of which runs of the suite are taken, not made. By default
-              ``results`` beside pebench's suites, for a declared suite; False takes none.
+            * ``published``: Folder of published records to take; ``results`` for a declared suite; False for none.
             * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
 
     Raises:
