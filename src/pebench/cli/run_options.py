@@ -63,6 +63,11 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--selection-seeds", type=int, metavar="N", help="number of seeds that each value is tried with (default: 1)"
     )
+    group.add_argument(
+        "--beyond",
+        metavar="F1,F2",
+        help="test these lengths or image sides too, in multiples of the trained one: 2,4,8",
+    )
     group.add_argument("--regime", metavar="REGIME", help=f"quantity that is equal between rows: {', '.join(REGIMES)}")
     group.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
 

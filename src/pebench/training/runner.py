@@ -112,7 +112,7 @@ def train(
         best = attempt.best.best_model_path
         trainer.test(module, datamodule=data, ckpt_path=best, verbose=False, weights_only=True)
         metrics |= tested_metrics(trainer.callback_metrics)
-        metrics |= measure_extrapolation(trainer, module, data, attempt.task.beyond, stop)
+        metrics |= measure_extrapolation(trainer, module, data, data.factors, stop)
         if trainer.is_global_zero:
             # Parameters are a function of the seed: built again, the model is as it was before training.
             untrained = build(config, data)
