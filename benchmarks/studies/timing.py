@@ -160,7 +160,7 @@ def time_pebench(
     with tempfile.TemporaryDirectory() as name:
         best, curve = best_checkpoint(find_task(config.task), config, Path(name)), Curve(lambda step, metrics: None)
         callbacks = [StepSeed(0), FiniteLoss(), curve, Stopwatch(), best, clock]
-        trainer = make_trainer(config, Options(Path(name), device=device.type), RunLogger(Path(name)), callbacks)
+        trainer = make_trainer(config, Options(Path(name), device=device.type), [RunLogger(Path(name))], callbacks)
         validation = DataLoader(data, sampler=[torch.arange(work.batch)], batch_size=None)
         try:
             trainer.fit(module, loader(data, batches, device.type == "cuda"), validation)

@@ -1,12 +1,15 @@
 """What is shown of the library in Python runs: the notebook and the page of the documentation."""
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+import pebench
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
@@ -48,3 +51,16 @@ def test_the_python_of_the_documentation_runs(
     assert (tmp_path / "depth.html").is_file()
     assert len(names["published"]) == 4
     assert len(names["accuracies"].found) == 1
+
+
+def test_kept_weights_predict_new_data(tmp_path: Path) -> None:
+    example = runpy.run_path(str(ROOT / "examples" / "predict.py"))
+    usual, moved = example["main"](tmp_path, max_steps=40)
+    (run,) = [path.parent for path in tmp_path.rglob("record.json")]
+    data = pebench.datamodule("vit-digits")
+    data.model_arguments()
+    images, labels = data.prepared.tensors["test_images"], data.prepared.tensors["test_labels"]
+    found = example["predict"](run, images)
+    assert float((found == labels).float().mean()) == pytest.approx(usual)  # as the run was tested
+    assert moved != usual
+    assert usual > 0.2  # twice chance

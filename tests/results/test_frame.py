@@ -1,7 +1,9 @@
 """Results in Python: a data frame with a row a run, tables and pages, of records from anywhere."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,8 @@ from pebench.results.frame import Results
 from pebench.runs.records import Record, read_records, write_jsonl
 from pebench.tasks import configure
 
-PUBLISHED = Path(__file__).parents[2] / "results" / "core"
+ROOT = Path(__file__).parents[2]
+PUBLISHED = ROOT / "results" / "core"
 
 
 def record(task: str, encoding: str, seed: int, metrics: dict[str, float], **settings: object) -> Record:
@@ -113,3 +116,40 @@ def test_a_frame_has_the_runs_that_tables_count() -> None:
     (table,) = [table for table in results.page.tables if table.task.name == "text-imdb"]
     means = frame[frame["task"] == "text-imdb"].groupby("encoding")["test accuracy"].mean()
     assert {row.label: row.estimate.mean for row in table.rows} == pytest.approx(means.to_dict())
+
+
+def snippets_of_the_guide() -> list[str]:
+    text = (ROOT / "docs" / "guides" / "reports.md").read_text(encoding="utf-8")
+    found = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return [snippet.replace('"results/', f'"{ROOT}/results/') for snippet in found]
+
+
+def test_parquet_and_duckdb_as_the_guide_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    parquet, query = snippets_of_the_guide()
+    names: dict[str, Any] = {}
+    exec(compile(parquet, "reports.md", "exec"), names)
+    pandas.testing.assert_frame_equal(pandas.read_parquet("core.parquet"), names["frame"])
+    pytest.importorskip("duckdb")
+    exec(compile(query, "reports.md", "exec"), names)
+    images = names["frame"][names["frame"]["task"] == "vit-cifar10"]
+    means = images.groupby("encoding")["test accuracy"].mean().sort_values(ascending=False)
+    assert names["means"].fetchall() == [(name, pytest.approx(value), 8) for name, value in means.items()]
+
+
+def test_a_frame_of_every_kind_of_run_is_a_parquet_file(results: Results, tmp_path: Path) -> None:
+    """A column of two types would be refused: settings that differ, metrics of some tasks alone, failures."""
+    pytest.importorskip("pyarrow")
+    odd = [
+        Record(
+            configure("vit-digits", "none", 0, "smoke"),
+            status="failed",
+            error={"kind": "exception", "reason": "none", "log": ""},
+        ),
+        record("text-order", "add", 0, {"test/accuracy@2x": 0.5}, model__token_pace=2.0, model__d_ff=None),
+    ]
+    frame = Results([*results.records, *odd]).to_frame(every=True)
+    frame.to_parquet(tmp_path / "all.parquet")
+    assert len(frame) == 7

@@ -63,6 +63,11 @@ def _add_what(group: Any) -> None:
     group.add_argument(
         "--selection-seeds", type=int, metavar="N", help="number of seeds that each value is tried with (default: 1)"
     )
+    group.add_argument(
+        "--beyond",
+        metavar="F1,F2",
+        help="test these lengths or image sides too, in multiples of the trained one: 2,4,8",
+    )
     group.add_argument("--regime", metavar="REGIME", help=f"quantity that is equal between rows: {', '.join(REGIMES)}")
     group.add_argument("--reference", metavar="LABEL", help=REFERENCE_HELP)
 
@@ -104,6 +109,11 @@ def _add_how(group: Any) -> None:
     group.add_argument(
         "--analyze", action="store_true",
         help="measure in each trained model where content and position are, as pebench analyze does",
+    )  # fmt: skip
+    group.add_argument(
+        "--logger", action="append", default=[], metavar="PLACE",
+        help="log to this Lightning logger too, beside TensorBoard (repeatable): lightning.pytorch.loggers.CSVLogger, "
+        "'my_module:MyLogger(option=value)'",
     )  # fmt: skip
     published = group.add_mutually_exclusive_group()
     published.add_argument(

@@ -16,6 +16,7 @@ from pebench.tasks.registry import normal_name
 
 WITHOUT_CONFIG = (
     "task", "data", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime",
+    "beyond",
 )  # fmt: skip
 """Options that choose runs, and so do not go with ``--config``, which names them."""
 
@@ -35,6 +36,7 @@ def run_options(options: argparse.Namespace) -> RunOptions:
         "retry_failed": options.retry_failed,
         "keep_weights": options.keep_weights,
         "analyze": options.analyze,
+        "loggers": options.logger,
         "published": True if options.published is None else options.published,
     }
 
@@ -104,4 +106,6 @@ def requested_suite(options: argparse.Namespace) -> Suite:
     # What is selected on the command line is no longer set by the suite; a setting cannot be both.
     settings = {name: value for name, value in suite.settings.items() if name not in select}
     settings |= parse_settings(options.settings, "--set")
+    if options.beyond:
+        settings["train.beyond"] = options.beyond.replace(" ", "")
     return replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})

@@ -20,6 +20,7 @@ def add_verbs(verbs: Any) -> None:
     _analyze(verbs)
     _merge(verbs)
     _report(verbs)
+    _submit(verbs)
     _cite(verbs)
     _plot(verbs)
     _tensorboard(verbs)
@@ -145,6 +146,28 @@ def _report(verbs: Any) -> None:
         "--allow-unmatched", action="store_true", help="show tables whose rows break their regime, with a mark"
     )
     verb.set_defaults(action=("report", "report_command"))
+
+
+def _submit(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "submit", help="check rows of your own encoding, and lay them out for the leaderboard's pull request",
+        description="Check records of runs of the suite core with your encoding: protocol, budget, seeds, data, "
+        "sources. Accepted rows go to results/submissions/NAME of a clone, and the leaderboard there is made again.",
+    )  # fmt: skip
+    verb.add_argument("runs", type=Path, metavar="RUNS", help="an output folder, or a .jsonl file of records")
+    for name, metavar, text in (
+        ("name", "NAME", "name of the submission, and of its folder"),
+        ("title", "TEXT", "what the encoding is called (default: NAME)"),
+        ("paper", "TEXT", "where it is described: a citation, a DOI or an address"),
+        ("by", "TEXT", "who submits it"),
+        ("code", "URL", "where its code is"),
+        ("licence", "TEXT", "the code's licence, such as MIT"),
+    ):
+        verb.add_argument(f"--{name}", metavar=metavar, help=text)
+    verb.add_argument("--check", action="store_true", help="look at the records alone, and write nothing")
+    verb.add_argument("--replace", action="store_true", help="write over a submission of this name")
+    verb.add_argument("--results", type=Path, metavar="DIR", help="folder of published results (default: the clone's)")
+    verb.set_defaults(action=("submit", "submit_command"))
 
 
 def _cite(verbs: Any) -> None:

@@ -1,6 +1,8 @@
 """Checks of one run's configuration: what cannot work is refused before anything trains."""
 
 import math
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pebench.config.protocol import MONITORS, PRECISIONS, REGIMES, SEGMENTS, STAGES, TOKEN_TABLES
@@ -64,9 +66,41 @@ def _check_names(config: "RunConfig") -> None:
     ):
         if chosen not in known:
             raise unknown_name(name, chosen, known)
+    size_factors(config.train.beyond)
     if config.train.token_table and config.regime != "width":
         # Matching changes the feed-forward width row by row, and with it the run that the table would be of.
         raise UserError(f"train.token_table needs the regime width, got {config.regime}.")
+
+
+LARGEST = 64
+"""Largest size that is tested, in multiples of the trained one: attention takes its square of memory."""
+
+
+def size_factors(text: str | None) -> tuple[float, ...]:
+    """Return the sizes in ``train.beyond``; none for None.
+
+    Raises:
+        UserError: If they are no rising factors above 1, written as `sizes_text` does, so that equal runs have one key.
+
+    Example:
+        >>> size_factors("1.5,2,8"), size_factors(None)
+        ((1.5, 2.0, 8.0), ())
+    """
+    if text is None:
+        return ()
+    try:
+        factors = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        factors = ()
+    rising = all(low < high for low, high in pairwise((1.0, *factors, math.nextafter(LARGEST, math.inf))))
+    if not (factors and rising and text == sizes_text(factors)):
+        raise UserError(f"train.beyond expects rising factors from above 1 to {LARGEST}, as in 2,4,8, got {text!r}.")
+    return factors
+
+
+def sizes_text(factors: Iterable[float]) -> str:
+    """Return factors as ``train.beyond`` has them: ``2,4,8``."""
+    return ",".join(f"{factor:g}" for factor in factors)
 
 
 def check_seed(seed: int) -> None:

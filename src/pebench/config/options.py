@@ -17,6 +17,7 @@ class Options:
         devices: Devices (or processes, on CPUs) of one run, which share its batches by Lightning's DDP.
         keep_weights: Keep the weights that were tested, as `weights.safetensors` in the run's folder.
         analyze: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
+        loggers: Loggers beside TensorBoard, as the command line takes them.
         folders: Additional folders in which modules of encodings are searched.
         modules: Modules that register encodings.
         retried: Checksums of the records of failures that are to be replaced: their runs are made again.
@@ -30,6 +31,7 @@ class Options:
     devices: int = 1
     keep_weights: bool = False
     analyze: bool = False
+    loggers: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     retried: frozenset[str] = frozenset()

@@ -72,6 +72,8 @@ class TrainConfig:
         monitor: Validation quantity that chooses the weights tested, one of `MONITORS`.
         token_table: Take the token table of the run of ``none`` that is otherwise the same, and keep it as it is or
             train it on, one of `TOKEN_TABLES`; ``None`` draws a table.
+        beyond: Lengths (image sides) that are tested without further training, in multiples of the trained one:
+            ``2,4,8``; ``None`` takes those of the task.
     """
 
     max_steps: int = 1000
@@ -85,6 +87,7 @@ class TrainConfig:
     compile: bool = False
     monitor: str = "loss"
     token_table: str | None = None
+    beyond: str | None = None
 
 
 SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
@@ -93,6 +96,7 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 
 LATER: dict[str, Any] = {
     "model.tied": False, "model.token_pace": None, "model.segments": None, "train.token_table": None,
+    "train.beyond": None,
 }  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 

@@ -8,7 +8,7 @@ from pebench.compat import import_torchvision
 
 import_torchvision()  # before lightning, which imports it through torchmetrics
 
-from pebench.config import RunConfig  # noqa: E402
+from pebench.config import RunConfig, size_factors  # noqa: E402
 from pebench.data.base import TensorDataModule  # noqa: E402
 from pebench.tasks import configure, find_task  # noqa: E402
 
@@ -35,4 +35,6 @@ def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **optio
     folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
     # The later wins: what a task fixes stands above the run's settings, and the caller above all.
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
-    return task.data_class()(data_dir=Path(folder) if folder else None, **values)
+    made: TensorDataModule = task.data_class()(data_dir=Path(folder) if folder else None, **values)
+    made.factors = size_factors(config.train.beyond) or task.beyond
+    return made

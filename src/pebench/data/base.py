@@ -63,6 +63,7 @@ class TensorDataModule(lightning.LightningDataModule):
 
     Attributes:
         fingerprint: SHA-256 of the tensors, once set up.
+        factors: Sizes that the test split is wanted at, in multiples of the trained one.
         start: For training without epochs: the batch to begin with. ``None``, the default, means epochs.
     """
 
@@ -78,6 +79,7 @@ class TensorDataModule(lightning.LightningDataModule):
         self.batch_size, self.seed, self.settings = batch_size, seed, settings
         self.data_dir = data_dir
         self.fingerprint = ""
+        self.factors: tuple[float, ...] = ()
         self.start: int | None = None
         self._prepared: Prepared | None = None
 
@@ -205,6 +207,10 @@ class TensorDataModule(lightning.LightningDataModule):
             factors: Lengths, or image sides, in multiples of those in training.
         """
         yield from ()
+
+    def untestable(self, factors: Sequence[float]) -> dict[float, str]:
+        """Return the sizes that these data cannot be tested at, each with the reason; `beyond` leaves them out."""
+        return {}
 
     def _evaluation(self, name: str) -> DataLoader[Any]:
         data, lengths = self.split(name)

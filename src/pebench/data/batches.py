@@ -143,6 +143,11 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
         owners = torch.arange(len(self)).repeat_interleave(self.lengths)
         return Texts(self.tokens[(owners + noise).argsort()], self.lengths, self.labels)
 
+    def cut(self, length: int) -> "Texts":
+        """Return the same texts, the first tokens of each, this many at most."""
+        places = torch.arange(len(self.tokens)) - self.starts.repeat_interleave(self.lengths)
+        return Texts(self.tokens[places < length], self.lengths.clamp(max=length), self.labels)
+
     def padding(self, batches: Batches) -> float:
         """Return the share of padding among the tokens of an epoch."""
         longest = [(int(self.lengths[index].max()), self.lengths[index]) for index in batches]

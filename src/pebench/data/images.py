@@ -62,13 +62,22 @@ class Images(TensorDataModule):
         images, labels = self.prepared.tensors["test_images"], self.prepared.tensors["test_labels"]
         noise = torch.Generator().manual_seed(0)  # the same order every time
         yield "shuffled", self._all_of(TensorDataset(shuffle_patches(images, self.patch_size, noise), labels))
+        refused = self.untestable(factors)
         for factor in factors:
-            patches = factor * images.shape[-1] / self.patch_size
-            if not patches.is_integer():
-                continue  # a part of a patch has no position
-            side = int(patches) * self.patch_size
+            if factor in refused:
+                continue
+            side = round(factor * images.shape[-1])
             larger = torch.nn.functional.interpolate(images, (side, side), mode="bilinear", antialias=True)
             yield f"{factor:g}x", self._all_of(TensorDataset(larger, labels), size=factor**2)
+
+    def untestable(self, factors: Sequence[float]) -> dict[float, str]:
+        """Return the sizes that end in a part of a patch, which has no position."""
+        side = self.prepared.tensors["test_images"].shape[-1]
+        return {
+            factor: f"{factor * side:g} pixels are no whole number of patches of {self.patch_size}"
+            for factor in factors
+            if not (factor * side / self.patch_size).is_integer()
+        }
 
     def describe(self) -> dict[str, Any]:
         """Return the shape of the images, and the number of classes."""

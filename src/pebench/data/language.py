@@ -61,9 +61,21 @@ class RunningText(TensorDataModule):
         text = self.prepared.tensors["test"]
         if self.max_len > 3:  # a stride of 1 is something else
             yield "sliding", self._all_of(Windows(text, self.max_len, self.max_len // 2))
+        refused = self.untestable(factors)
         for factor in factors:
+            if factor in refused:
+                continue
             length = round(factor * self.max_len)
             yield f"{factor:g}x", self._all_of(Windows(text, length, length), size=factor)
+
+    def untestable(self, factors: Sequence[float]) -> dict[float, str]:
+        """Return the sizes whose windows are longer than the whole test text."""
+        count = len(self.prepared.tensors["test"])
+        return {
+            factor: f"the test text has {count} tokens, and a window would have {round(factor * self.max_len)}"
+            for factor in factors
+            if round(factor * self.max_len) >= count > self.max_len
+        }
 
     def describe(self) -> dict[str, Any]:
         """Return vocabulary, context, and the bytes that each token stands for."""

@@ -37,7 +37,7 @@ class WikiText2Pairs(LabelledTexts):
     otherwise a token's position would nearly always say which of the two it is of.
     """
 
-    title, source = "wikitext2-pairs", sources.WIKITEXT2_PAIRS
+    title, source, keeps_beginning = "wikitext2-pairs", sources.WIKITEXT2_PAIRS, False
 
     def describe(self) -> dict[str, Any]:
         """Return the sizes of vocabulary, text and label set, and the token that separates the two texts."""

@@ -11,16 +11,17 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
+from pebench.data.base import SPLITS, Prepared, check_numbers, every_tenth
 from pebench.data.batches import Batches, Texts
 from pebench.data.hub import load_hub
+from pebench.data.lengths import OtherLengths
 from pebench.data.tables import Columns, Rows
 from pebench.data.words import SPECIAL, encode, train_words
 from pebench.errors import UserError
 from pebench.tasks import sources
 
 
-class LabelledTexts(TensorDataModule):
+class LabelledTexts(OtherLengths):
     """Labelled texts as token ids, batched by length.
 
     Args:
@@ -62,10 +63,12 @@ class LabelledTexts(TensorDataModule):
                 raise UserError(f"{self.title}: the split {name} has a text without tokens, expected one at least.")
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """Yield a control: the same texts with their tokens in random order."""
+        """Yield a control, the same texts with their tokens in random order, and the texts cut at other lengths."""
         texts, lengths = self.split("test")
         assert isinstance(texts, Texts)
         yield "shuffled", self._all_of(texts.shuffled(), lengths)
+        for label, factor, longer in self.at_lengths(factors):
+            yield label, self._all_of(longer, longer.lengths, size=factor)
 
     def describe(self) -> dict[str, Any]:
         """Return the sizes of vocabulary, text and label set."""

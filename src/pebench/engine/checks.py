@@ -54,6 +54,11 @@ def check_kinds(kinds: Sequence[RunConfig], how: Execution) -> dict[str, Cost]:
     _check_sizes(kinds, how)  # before any encoding is built, which may fill the memory
     from pebench.training.guests import contained
 
+    if how.loggers:
+        from pebench.training.loggers import check_loggers
+
+        with contained("making the loggers of these runs"):
+            check_loggers(how.loggers)
     with contained("building the encodings of these runs"):
         costs = check_costs(kinds)  # builds each encoding once
     check_reach(kinds, how.executor)

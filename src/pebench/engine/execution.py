@@ -23,7 +23,7 @@ LOCAL = ("local", "sequential")
 
 DEVICES = ("auto", "cpu", "cuda")
 
-OFFLINE = {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1"}
+OFFLINE = {"PEBENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "WANDB_MODE": "offline"}
 """Environment variables that forbid the network."""
 
 
@@ -42,6 +42,7 @@ class RunOptions(TypedDict, total=False):
     retry_failed: bool
     keep_weights: bool
     analyze: bool
+    loggers: str | Sequence[str]
     published: Path | str | bool
     observer: Observer | None
 
@@ -77,6 +78,7 @@ class Execution:
     retry_failed: bool = False
     keep_weights: bool = False
     analyze: bool = False
+    loggers: tuple[str, ...] = ()
     published: Path | bool = True
 
     def __post_init__(self) -> None:
@@ -125,6 +127,7 @@ class Execution:
             devices=self.devices,
             keep_weights=self.keep_weights,
             analyze=self.analyze,
+            loggers=self.loggers,
             folders=folders,
             modules=modules,
         )
@@ -149,6 +152,8 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
     values["data_dir"] = Path(data_dir) if data_dir else None
     published = options.get("published", True)
     values["published"] = Path(published) if isinstance(published, str) else published
+    loggers = options.get("loggers", ())
+    values["loggers"] = (loggers,) if isinstance(loggers, str) else tuple(loggers)
     values["executor_options"] = options.get("executor_options") or {}
     return Execution(Path(out), **values)  # type: ignore[arg-type]
 

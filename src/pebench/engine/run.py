@@ -119,8 +119,8 @@ def run_suite(
             * ``retry_failed``: Make runs again that failed before.
             * ``keep_weights``: Keep the tested weights, for `pebench.training.weights.load_weights`; in new runs only.
             * ``analyze``: Analyze each tested model, and keep the figures in its record; see `pebench.analyze`.
-            * ``published``: Folder of published records, ``results`` of a clone: runs of the suite that lie there are
-              taken, not made. By default those beside pebench's suites, for a declared suite; False takes none.
+            * ``loggers``: Loggers beside TensorBoard, as ``--logger`` takes them, in new runs only.
+            * ``published``: Folder of published records to take; ``results`` for a declared suite; False for none.
             * ``observer``: An `Observer` that follows the runs; by default a bar in a notebook, and silence elsewhere.
 
     Raises:

@@ -277,8 +277,8 @@ class Resumable(Checkpoint):
 
     def _save(self, trainer: Trainer) -> None:
         trainer.save_checkpoint(self.path)
-        if trainer.logger:
-            trainer.logger.save()  # what the resumed run will not log again
+        for logger in trainer.loggers:
+            logger.save()  # what the resumed run will not log again
         self.saved = time.monotonic()
 
 

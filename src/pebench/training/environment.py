@@ -117,6 +117,6 @@ def describe(devices: Sequence[str], precision: str, compiled: bool, attention: 
         attention: Attention kernel that was taken.
     """
     return {
-        "versions": versions(), "commit": commit(), "device": ", then ".join(devices),
+        "versions": versions(), "commit": commit(), "source": code(), "device": ", then ".join(devices),
         "threads": torch.get_num_threads(), "precision": precision, "compiled": compiled, "attention": attention,
     }  # fmt: skip

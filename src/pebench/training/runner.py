@@ -30,6 +30,7 @@ from pebench.training.analysis import analyze
 from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
 from pebench.training.extrapolation import measure_extrapolation
 from pebench.training.guests import contained
+from pebench.training.loggers import Guarded, make_loggers
 from pebench.training.position_share import measure_position_share
 from pebench.training.probe import Probe, probe
 from pebench.training.resume import check_best, clear, resumable_step
@@ -54,6 +55,7 @@ class Attempt:
         probe: Counts made on the untrained model.
         trainer: Lightning's trainer, with the callbacks below.
         logger: TensorBoard logger.
+        others: Loggers of the user's choice.
         curve: Callback that keeps the validation metrics.
         stopwatch: Callback that measures training time.
         best: Callback that keeps the best weights.
@@ -67,6 +69,7 @@ class Attempt:
     probe: Probe
     trainer: Trainer
     logger: RunLogger
+    others: Sequence[Guarded]
     curve: Curve
     stopwatch: Stopwatch
     best: ModelCheckpoint
@@ -109,7 +112,7 @@ def train(
         best = attempt.best.best_model_path
         trainer.test(module, datamodule=data, ckpt_path=best, verbose=False, weights_only=True)
         metrics |= tested_metrics(trainer.callback_metrics)
-        metrics |= measure_extrapolation(trainer, module, data, attempt.task.beyond, stop)
+        metrics |= measure_extrapolation(trainer, module, data, data.factors, stop)
         if trainer.is_global_zero:
             # Parameters are a function of the seed: built again, the model is as it was before training.
             untrained = build(config, data)
@@ -187,13 +190,14 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     # `resumable` last: what it saves holds the others' state with the step or validation that has just ended.
     callbacks = [OwnSignals(), StepSeed(config.seed), FiniteLoss(), LastValidation(), curve, stopwatch, best, resumable]
     logger = RunLogger(folder, step)
-    trainer = make_trainer(config, options, logger, callbacks)
+    others = make_loggers(options.loggers, config, folder, step)
+    trainer = make_trainer(config, options, [logger, *others], callbacks)
     if trainer.precision != config.train.precision:  # Lightning takes another, and only warns
         raise UserError(f"train.precision={config.train.precision} needs a GPU; on processors: bf16-mixed.")
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     on_progress(step, {})  # where it begins: the steps of an earlier attempt took none of this one's time
     start = checkpoint if step else None
-    return Attempt(task, plugins, data, module, probed, trainer, logger, curve, stopwatch, best, start)
+    return Attempt(task, plugins, data, module, probed, trainer, logger, others, curve, stopwatch, best, start)
 
 
 def best_validation(curve: Sequence[Mapping[str, float]], metric: str, mode: str) -> dict[str, float]:
@@ -276,6 +280,8 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         log_outcome(attempt.logger, record, attempt.module.trunk.encoding)
     except Exception as error:  # what TensorBoard shows is no reason to lose a run
         warnings.warn(f"TensorBoard lacks the outcome of this run: {error}", stacklevel=2)
+    for other in attempt.others:
+        other.log_outcome(record)
     if options.keep_weights and record.config.stage == "test":  # a run that selects tests none
         keep_weights(attempt.module, record.config, options.out)
     # In this order: TensorBoard and weights first, as a run with a record is over; checkpoints last, as without a

@@ -19,6 +19,7 @@ from pebench.results.event_files import nameless_host
 from pebench.results.inside import analysis_columns
 from pebench.runs.records import Record
 from pebench.tasks import find_task
+from pebench.training.loggers import finished_step, hyperparameters, run_title, without_epoch
 
 FAILED = ".failed"
 """Suffix of the event file that records a failure."""
@@ -59,14 +60,10 @@ class RunLogger(TensorBoardLogger):
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """Log without the epoch, which means nothing here, and by the number of finished steps, as records count.
-
-        Lightning counts the steps before the present one in training, and all of them in the test.
-        """
-        shown = {name: value for name, value in metrics.items() if name != "epoch"}
-        finished = step is None or any(name.startswith("test/") for name in shown)
+        """Log without the epoch, by the number of finished steps; see `finished_step`."""
+        shown = without_epoch(metrics)
         shown = {_tag(name) if name.startswith("test/") else name: value for name, value in shown.items()}
-        super().log_metrics(shown, step if finished else step + 1)  # type: ignore[operator]
+        super().log_metrics(shown, finished_step(metrics, step))
 
     @rank_zero_only
     def save(self) -> None:
@@ -188,12 +185,11 @@ def _row(config: RunConfig, metrics: Iterable[str]) -> tuple[Any, ...]:
     from torch.utils.tensorboard.summary import hparams
 
     values = dict.fromkeys(metrics, 0.0)  # the values are those of the scalars
-    summaries: tuple[Any, ...] = hparams(_hyperparameters(config), values)
+    summaries: tuple[Any, ...] = hparams(hyperparameters(config), values)
     assert summaries[1].value[0].tag == SESSION_START_INFO_TAG  # their order is not documented
     plugin = summaries[1].value[0].metadata.plugin_data
     content = HParamsPluginData.FromString(plugin.content)
-    # the key keeps runs apart that differ in a setting alone: rows of one name would be averaged
-    content.session_start_info.group_name = f"{config.label}, {config.task}, seed {config.seed} ({config.key[:8]})"
+    content.session_start_info.group_name = run_title(config)  # rows of one name would be averaged
     plugin.content = content.SerializeToString()
     plugin = summaries[0].value[0].metadata.plugin_data
     content = HParamsPluginData.FromString(plugin.content)
@@ -201,15 +197,6 @@ def _row(config: RunConfig, metrics: Iterable[str]) -> tuple[Any, ...]:
         info.differs = info.name in FIRST  # TensorBoard shows those that differ between runs before all others
     plugin.content = content.SerializeToString()
     return summaries
-
-
-def _hyperparameters(config: RunConfig) -> dict[str, Any]:
-    return {
-        # As text a seed is a category; as a number TensorBoard would draw it as a quantity.
-        "encoding": config.encoding, "task": config.task, "seed": str(config.seed), "tier": config.tier,
-        **{f"encoding.{name}": value for name, value in config.encoding_args.items()},
-        **{name: value for name, value in config.settings().items() if value is not None},
-    }  # fmt: skip
 
 
 def _picture(encoding: PositionalEncoding, name: str, note: str) -> Any:

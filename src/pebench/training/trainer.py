@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import lightning
 import torch
 from lightning.fabric.plugins.environments import LightningEnvironment  # type: ignore[attr-defined]
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.loggers import Logger
 
 from pebench.config import Options, RunConfig
 from pebench.tasks import Task
 from pebench.training.callbacks import DurableCheckpointIO
-from pebench.training.tensorboard import RunLogger
 
 IGNORED_WARNINGS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -57,13 +58,15 @@ def best_checkpoint(task: Task, config: RunConfig, folder: Path) -> ModelCheckpo
     )
 
 
-def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbacks: list[Any]) -> lightning.Trainer:
-    """Return a Lightning Trainer for one run, silent but for TensorBoard.
+def make_trainer(
+    config: RunConfig, options: Options, loggers: Sequence[Logger], callbacks: list[Any]
+) -> lightning.Trainer:
+    """Return a Lightning Trainer for one run, silent but for its loggers.
 
     Args:
         config: Run to train.
         options: Output folder, device and number of devices.
-        logger: TensorBoard logger of the run.
+        loggers: Loggers of the run.
         callbacks: Callbacks of the run.
     """
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -84,7 +87,7 @@ def make_trainer(config: RunConfig, options: Options, logger: RunLogger, callbac
         gradient_clip_val=train.clip,
         log_every_n_steps=min(50, max(1, train.max_steps // 10)),  # ten times at least in a short run
         num_sanity_val_steps=0,  # which would put a point of an untrained model on the curve
-        logger=logger,
+        logger=[*loggers],
         plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
         use_distributed_sampler=False,  # the data deals out its own batches
         callbacks=callbacks,

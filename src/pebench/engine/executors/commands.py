@@ -19,6 +19,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
     how += ["--keep-weights"] if options.keep_weights else []
     how += ["--analyze"] if options.analyze else []
     how += ["--retry-failed"] if options.retried else []
+    how += [word for text in options.loggers for word in ("--logger", text)]
     for name, value in (
         ("--data-dir", options.data_dir), ("--threads", options.threads), ("--time-limit", options.time_limit_s),
         ("--devices", options.devices if options.devices > 1 else None),

@@ -70,7 +70,7 @@ def prepare(plan: Sequence[RunConfig], options: Options, observer: Observer, her
         UserError: If data cannot be had, or is too little for a batch.
     """
     # By batch size too: data may be too little for a batch of one run and enough for another's.
-    kinds = list({(c.task, c.data, c.train.batch_size): c for c in plan}.values())
+    kinds = list({(c.task, c.data, c.train.batch_size, c.train.beyond): c for c in plan}.values())
     problems = _prepare(kinds, options, observer.note) if here else _prepare_in_process(kinds, options, observer)
     if problems:
         raise UserError("\n".join(problems))
@@ -137,6 +137,9 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
                 # all runs.
                 data.setup()
                 data.train_dataloader()
+                if config.train.beyond:
+                    for factor, why in data.untestable(data.factors).items():
+                        note(f"{config.task}: nothing is measured at {factor:g}x, as {why}")
             except (UserError, ValueError, OSError) as error:
                 problems.append(f"{config.task}: {error}")
             except (Exception, SystemExit) as error:  # a task, and so its data, may be anyone's

@@ -36,7 +36,7 @@ def overview(page: Page) -> str:
     for group in compared_groups(page):
         most = max(len(row.values) for table in group for row in table.rows)
         parts.append(
-            f"{_pipe(front_page(group, page))}\n\n{texts.FRONT_PAGE.format(n=most, reference=page.reference)}\n"
+            f"{pipe(front_page(group, page))}\n\n{texts.FRONT_PAGE.format(n=most, reference=page.reference)}\n"
         )
     return "\n".join(parts)
 
@@ -89,7 +89,7 @@ def _series(series: SeriesPart, content: Document) -> Iterator[str]:
     comparison = series.comparison
     yield _headed(comparison.heading)
     if series.changes:
-        yield f"{texts.CHANGES}\n\n{_pipe(verdict_first(series.changes))}"
+        yield f"{texts.CHANGES}\n\n{pipe(verdict_first(series.changes))}"
         yield _bullets(map(strong, series.warnings))
     yield _comparison(comparison, content)
     yield f"{words(series.gap)}\n\n{cite(comparison.sources)}"
@@ -97,28 +97,28 @@ def _series(series: SeriesPart, content: Document) -> Iterator[str]:
 
 def _comparison(group: Comparison, content: Document) -> str:
     """Return the differences with their meaning, then the values that they are of."""
-    parts = [_pipe(group.differences), inline(content.differences_text)] if group.differences else []
+    parts = [pipe(group.differences), inline(content.differences_text)] if group.differences else []
     parts += [texts.VALUES] if group.differences else []
-    return "\n\n".join([*parts, _pipe(group.values)])
+    return "\n\n".join([*parts, pipe(group.values)])
 
 
 def _section(section: Section, pictures: str) -> Iterator[str]:
     """Yield a table, its pictures, and its further grids."""
     yield _headed(
-        section.heading, f"{words(section.summary)}.", words(section.tally), _pipe(verdict_first(section.results))
+        section.heading, f"{words(section.summary)}.", words(section.tally), pipe(verdict_first(section.results))
     )
     yield _bullets(map(strong, section.cautions))
     yield cite(section.sources)
     yield pictures
     for detail in section.details:
         heading = f"### {detail.title}, {words(section.heading)}"
-        yield f"{heading}\n\n{inline(detail.text)}\n\n{_pipe(verdict_first(detail.grid))}"
+        yield f"{heading}\n\n{inline(detail.text)}\n\n{pipe(verdict_first(detail.grid))}"
     costs = {"Encoding": section.results["Encoding"]} | section.costs
-    yield f"### Costs, {words(section.heading)}\n\n{section.timings}\n\n{_pipe(costs)}".replace("\n\n\n", "\n")
+    yield f"### Costs, {words(section.heading)}\n\n{section.timings}\n\n{pipe(costs)}".replace("\n\n\n", "\n")
 
 
 def _across(across: Across) -> str:
-    parts = [_pipe(across.standings)] if across.standings else []
+    parts = [pipe(across.standings)] if across.standings else []
     parts += [_bullets((fact,) for fact in across.facts), cite(across.sources)]
     return _headed(across.heading, *parts)
 
@@ -196,7 +196,7 @@ def words(text: str) -> str:
     return MARKUP.sub(lambda found: f"\\{found[0]}", text)
 
 
-def _pipe(grid: Grid) -> str:
+def pipe(grid: Grid) -> str:
     """Return a Markdown table, words to the left and numbers to the right; a long one by family."""
     from tabulate import tabulate
 

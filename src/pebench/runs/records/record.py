@@ -43,8 +43,9 @@ class Record:
         duration_s: Wall-clock time of the whole run.
         dataset: ``fingerprint`` (SHA-256 of the prepared data), ``sizes`` per split, ``padding`` (share of the
             tokens in a training epoch that are padding).
-        environment: ``versions``, ``commit``, ``device``, ``devices``, ``threads``, ``precision``, ``compiled``,
-            ``attention`` (kernel), and ``plugins`` and ``task``, where an encoding or the task is a plug-in.
+        environment: ``versions``, ``commit``, ``source`` (SHA-256 of pebench's code), ``device``, ``devices``,
+            ``threads``, ``precision``, ``compiled``, ``attention`` (kernel), and ``plugins`` and ``task``, where an
+            encoding or the task is a plug-in.
         started: Start of the run, in UTC, as ISO 8601.
         error: For a failed run: its ``kind``, the ``reason`` in one line and the ``log``'s tail.
         protocol: Version of the rules.

@@ -224,6 +224,7 @@ FIELDS: Mapping[str, Check] = {
         {
             "versions": TEXTS,
             "commit": words,
+            "source": words,
             "device": words,
             "precision": words,
             "attention": words,
