@@ -7,6 +7,7 @@ from pebench import __version__
 from pebench.cli.run_options import add_run
 from pebench.cli.verbs import add_verbs
 from pebench.errors import UserError, nearest
+from pebench.formatting import quoted
 
 OTHER_OPTIONS = {
     "--encoding": "--pe NAME", "--epochs": "--set train.max_steps=N", "--steps": "--set train.max_steps=N",
@@ -17,8 +18,22 @@ OTHER_OPTIONS = {
 """Options of other programs, and those of ``pebench run`` that mean the same."""
 
 
+OTHER_VALUES = {"gpu": "cuda", "train": "run", "encodings": "list", "tasks": "list", "suites": "list"}
+"""Verbs and values that other programs have or that come to mind, and those that mean the same here."""
+
+
 class Parser(argparse.ArgumentParser):
     """Raises mistakes as `UserError`, and reports an unknown option by the verb that it was given to."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuse a verb or a value that is none of those that there are, with the nearest."""
+        if action.choices is None or value in action.choices:
+            return
+        known = list(action.choices)
+        near = other if (other := OTHER_VALUES.get(value)) in known else nearest(value, known)
+        hint = f" Did you mean {near!r}?" if near else ""
+        kind = action.option_strings[0] if action.option_strings else str(action.metavar).lower()
+        raise UserError(f"unknown {kind} {quoted(value)}.{hint} Valid: {', '.join(known)}. See: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse; what is left over is an error here, not only at the top, which has no option to suggest."""

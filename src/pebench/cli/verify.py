@@ -11,7 +11,7 @@ from pebench.encodings.options import split_options
 from pebench.encodings.registry import encoding_cards, load_encoding, normal_options, plugin_cards, read_encoding
 from pebench.errors import UserError, nearest
 from pebench.formatting import format_encoding
-from pebench.tasks import TASKS, Task
+from pebench.tasks import TASKS, Task, find_task
 from pebench.tasks.registry import is_task
 
 EXIT_FAILED = 1
@@ -22,11 +22,11 @@ def verify_command(options: argparse.Namespace) -> int:
     warnings.filterwarnings("ignore")  # of libraries, between the lines
     if _means_task(options.encoding):
         return _verify_task(options)
+    name, chosen = read_options(options.encoding, options.settings)  # before torch is imported, which takes seconds
+    load_encoding(name)  # before anything is printed
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
 
-    name, chosen = read_options(options.encoding, options.settings)
-    load_encoding(name)  # before anything is printed
     subject = Subject(name, chosen)
     if not any(map(subject.serves, SETTINGS)):
         raise UserError(f"{options.encoding} can be built for none of our models: {_refusal(subject)}")
@@ -51,12 +51,14 @@ def _means_task(name: str) -> bool:
 
 def _verify_task(options: argparse.Namespace) -> int:
     """Check a task and print its card; return 1 if a property is broken."""
+    name, own = split_options(options.encoding)
+    chosen = own | {name: python_value(value) for name, value in parse_settings(options.settings, "--set").items()}
+    full = format_encoding(name, chosen, literal=True)
+    find_task(full)  # before torch is imported
     from pebench.conformance.comparisons import BrokenError
     from pebench.conformance.tasks import TASK_PROPERTIES, TaskBench, check_task
 
-    name, own = split_options(options.encoding)
-    chosen = own | {name: python_value(value) for name, value in parse_settings(options.settings, "--set").items()}
-    bench = TaskBench(format_encoding(name, chosen, literal=True))
+    bench = TaskBench(full)
     missing, failed = bench.missing_data(), 0
     for item in TASK_PROPERTIES.values():
         broken, state = None, "-" if item.needs_data and missing else "ok"

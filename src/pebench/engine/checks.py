@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from pebench.config import RunConfig
 from pebench.engine.execution import Execution, check_devices, check_reach, gpu_groups
-from pebench.engine.executors import check_settings
 from pebench.errors import UserError
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import find_task
@@ -50,7 +49,6 @@ def check_kinds(kinds: Sequence[RunConfig], how: Execution) -> dict[str, Cost]:
     Raises:
         UserError: With what was expected.
     """
-    check_settings(how.executor, how.executor_options)
     _check_sizes(kinds, how)  # before any encoding is built, which may fill the memory
     from pebench.training.guests import contained
 

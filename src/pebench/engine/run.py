@@ -18,7 +18,7 @@ from pebench.engine.execution import (
     missing_weights,
     runs_at_a_time,
 )
-from pebench.engine.executors import Executor, Resources, find_executor
+from pebench.engine.executors import Executor, Resources, check_settings, find_executor
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
@@ -246,6 +246,7 @@ def _prepared(
     Raises:
         UserError: If a run cannot work, before any of them starts.
     """
+    check_settings(how.executor, how.executor_options)  # before anything heavy is imported
     execute = find_executor(how.executor)
     check_data(stage.todo, how)
     with observer.loading(), paused_garbage_collection():  # this loads torch
