@@ -112,7 +112,10 @@ def test_an_unknown_name_is_answered_with_the_nearest(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: VERB"),
+        (["new", "encodign", "mine"], "unknown kind 'encodign'. Did you mean 'encoding'?"),
+        (["new", "encoding", "my-encoding"], "got 'my-encoding'"),
+        (["new", "encoding", "torch"], "'torch' is the name of an installed module"),
+        (["completion", "bsh"], "unknown shell 'bsh'. Did you mean 'bash'?"),
         (["runn"], "unknown verb 'runn'. Did you mean 'run'?"),
         (["plot", "rope"], "unknown verb 'plot'. Did you mean 'plot-encoding'?"),
         (["encodings"], "unknown verb 'encodings'. Did you mean 'list'?"),

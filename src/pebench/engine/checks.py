@@ -67,7 +67,7 @@ def _check_sizes(kinds: Iterable[RunConfig], how: Execution) -> None:
     Raises:
         UserError: With the memory that a model needs and the memory that is here.
     """
-    here = _memory() if how.local else None
+    here = memory() if how.local else None
     for config in kinds:
         model, vocabulary = config.model, config.data.vocab_size or 0
         hidden = model.d_ff or 4 * model.d_model
@@ -83,7 +83,7 @@ def _check_sizes(kinds: Iterable[RunConfig], how: Execution) -> None:
             )
 
 
-def _memory() -> int | None:
+def memory() -> int | None:
     """Return the memory of this machine in bytes; None where the system does not tell."""
     with contextlib.suppress(ValueError, OSError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
