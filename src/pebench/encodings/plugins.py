@@ -221,15 +221,12 @@ def load_object(plugin: Plugin, fits: Callable[[Any], bool]) -> Any:
     Raises:
         UserError: If there is none, or importing it fails.
     """
-    source = None if plugin.module in sys.modules else find_source(plugin.module)
-    names = bound_names(source) if source else None
-    if names is not None and plugin.cls not in names:  # told before the import, which takes torch seconds
-        raise _missing(plugin, str(source), names)
+    if (names := bound_names(plugin.module)) is not None and plugin.cls not in names:  # before torch is imported
+        raise _missing(plugin, str(find_source(plugin.module)), names)
     module = import_module(plugin.module, str(plugin))
     if not hasattr(module, plugin.cls):
-        raise _missing(
-            plugin, module.__file__ or plugin.module, [name for name, found in vars(module).items() if fits(found)]
-        )
+        like = [name for name, found in vars(module).items() if fits(found)]
+        raise _missing(plugin, module.__file__ or plugin.module, like)
     return getattr(module, plugin.cls)
 
 

@@ -64,11 +64,17 @@ def parse_source(path: Path) -> list[ast.stmt]:
         raise UnreadableError from error
 
 
-def bound_names(path: Path) -> list[str] | None:
-    """Return every name that a source file may give to something, in the order of the file; None if it cannot be told.
+def bound_names(module: str) -> list[str] | None:
+    """Return every name that a module may have by its source; None if that cannot be told, or it is imported already.
 
-    More than the module has, as names inside of functions count too.
+    These are more than it has, as names inside of functions count too.
+
+    Args:
+        module: The module's dotted name.
     """
+    path = None if module in sys.modules else find_source(module)
+    if path is None:
+        return None
     try:
         nodes = [node for statement in parse_source(path) for node in ast.walk(statement)]
     except UnreadableError:

@@ -20,7 +20,7 @@ LONG_FLOPS = 1e14
 MEASURED_S = 1.0
 """Time that a measurement takes, in seconds, unless one step takes longer."""
 
-STEP_FLOPS = 2e10
+STEP_FLOPS = 5e9
 """Operations of a step that is measured on processors, about; a larger batch would only take longer."""
 
 
@@ -59,7 +59,8 @@ def operations_per_second(config: RunConfig, device: str) -> float:
     spec = EncodingSpec(sizes.d_model, sizes.num_heads, sizes.num_layers, extent, task.causal)
     with torch.random.fork_rng(devices=[]), torch.enable_grad(), _all_threads():
         model = Transformer(build_encoding("add", spec), sizes.d_ff).to(device)
-        content = torch.randn(1, math.prod(extent), model.encoding.content_width, device=device)
+        shape = (1, math.prod(extent), model.encoding.content_width)
+        content = torch.randn(shape, dtype=torch.float32, device=device)
         with model.using_kernel("matmul"):  # the counter cannot look into the fused kernel
             one = count_flops(lambda: model(content).sum())
         examples = config.train.batch_size
