@@ -46,6 +46,12 @@ def test_new_files_pass_as_they_are(kind: str, name: str, place: str, some: str,
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}.py", "-k", some]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "place"), [("encoding", "whole_wave:WholeWave"), ("task", "whole_task:whole_task")])
+def test_new_files_have_every_property(kind: str, place: str, here: Path) -> None:
+    assert ask("new", kind, place.partition(":")[0]).code == 0
     assert main(["verify", place]) == 0
 
 
