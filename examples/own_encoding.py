@@ -17,7 +17,8 @@ class TriangleEncoding(PositionalEncoding):
     def prepare(self, positions: Tensor) -> Tensor:
         """Waves at `positions` (L, P): (L, D), of root mean square 1 over a wavelength."""
         pairs = self.spec.d_model // (2 * self.spec.num_axes)
-        wavelengths = 2 * torch.pi * 10000 ** (torch.arange(pairs, device=positions.device) / pairs)
+        steps = torch.arange(pairs, device=positions.device, dtype=torch.float32)  # whatever type a model has
+        wavelengths = 2 * torch.pi * 10000 ** (steps / pairs)
         turns = positions.unsqueeze(-1) / wavelengths  # (L, P, pairs)
         both = torch.stack((turns, turns - 0.25), dim=-1).flatten(1)
         return 3**0.5 * (1 - 4 * (both - both.round()).abs())

@@ -56,12 +56,14 @@ def _initials(name: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the valid name that is most like a wrong one, or None where none is similar.
+    """Return the only valid name that begins with a wrong one, or the one that is most like it; None if none is.
 
     Example:
-        >>> nearest("Alibi", ["add", "alibi"])
-        'alibi'
+        >>> nearest("Alibi", ["add", "alibi"]), nearest("plot", ["add", "plot-encoding"])
+        ('alibi', 'plot-encoding')
     """
     lower = {other.lower(): other for other in sorted(known, reverse=True)}
-    near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.6)
+    near = [other for other in lower if name and other.startswith(name.lower())]
+    if len(near) != 1:
+        near = difflib.get_close_matches(name.lower(), sorted(lower), n=1, cutoff=0.6)
     return lower[near[0]] if near else None

@@ -1,12 +1,46 @@
 """Text for people: counts, seeds, durations, sizes, and an encoding with its options."""
 
 import math
+import os
 import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 MOST = 500
 """Most characters that a message repeats of what a plug-in or a library said: some lines of a terminal."""
+
+
+def folded(text: str, hang: int = 2, columns: int | None = None) -> str:
+    r"""Return a text whose lines break between words where a terminal would break them anywhere.
+
+    Args:
+        text: Lines of a text.
+        hang: Further indentation of what goes on from the line above.
+        columns: Width; None takes the terminal's, or ``COLUMNS``. Without either, as in a file, lines stay whole.
+
+    Example:
+        >>> folded("a line of words", columns=10)
+        'a line of\n  words'
+    """
+    if columns is None:
+        if not (sys.stdout.isatty() or os.environ.get("COLUMNS")):
+            return text
+        columns = shutil.get_terminal_size().columns
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + hang)
+        if len(line) <= columns:
+            lines.append(line)
+            continue
+        # Names and paths stay whole, so that they can be copied.
+        wrapper = textwrap.TextWrapper(
+            columns, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        lines += wrapper.wrap(line)
+    return "\n".join(lines)
 
 
 def counted(number: int, noun: str) -> str:
@@ -93,11 +127,13 @@ def duration_text(seconds: float) -> str:
     """Return a duration as text.
 
     Example:
-        >>> duration_text(42), duration_text(200), duration_text(7300)
-        ('42 s', '3 min', '2 h 02 min')
+        >>> duration_text(42), duration_text(200), duration_text(7300), duration_text(5e5)
+        ('42 s', '3 min', '2 h 02 min', '6 days')
     """
     if seconds < 100:
         return f"{seconds:.0f} s"
+    if seconds >= 72 * 3600:
+        return f"{seconds / 86400:.0f} days"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60:02d} min"
 

@@ -112,8 +112,13 @@ def test_an_unknown_name_is_answered_with_the_nearest(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "required: VERB"),
-        (["runn"], "invalid choice: 'runn'"),
+        (["new", "encodign", "mine"], "unknown kind 'encodign'. Did you mean 'encoding'?"),
+        (["new", "encoding", "my-encoding"], "got 'my-encoding'"),
+        (["new", "encoding", "torch"], "'torch' is the name of an installed module"),
+        (["completion", "bsh"], "unknown shell 'bsh'. Did you mean 'bash'?"),
+        (["runn"], "unknown verb 'runn'. Did you mean 'run'?"),
+        (["plot", "rope"], "unknown verb 'plot'. Did you mean 'plot-encoding'?"),
+        (["encodings"], "unknown verb 'encodings'. Did you mean 'list'?"),
         (["run", "--tasks", "vit-digits"], "unknown argument '--tasks'. Did you mean --task? See: pebench run --help"),
         (["run", "vit-digits"], "unknown argument 'vit-digits'. A task is named by --task vit-digits."),
         (
@@ -161,7 +166,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--pe", "rope", "--set", f"encoding.theta={'-' * 5000}1"], "expects float"),
         ([*SMOKE, "--jobs", "0"], "--jobs must be at least 1"),
         ([*SMOKE, "--threads", "0"], "--threads must be at least 1"),
-        ([*SMOKE, "--device", "tpu"], "invalid choice: 'tpu'"),
+        ([*SMOKE, "--device", "tpu"], "unknown --device 'tpu'."),
+        ([*SMOKE, "--device", "gpu"], "unknown --device 'gpu'. Did you mean 'cuda'?"),
         ([*SMOKE, "--set", "train.max_steps"], "--set expects key=value"),
         ([*SMOKE, "--set", "train.max_steps=many"], "train.max_steps expects int, got 'many'"),
         ([*SMOKE, "--set", "train.max_steps=0"], "train.max_steps must be positive"),

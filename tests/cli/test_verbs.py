@@ -88,20 +88,34 @@ def test_help_exits_with_0(verb: Sequence[str], capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith(" ".join(["usage: pebench", *verb]))
 
 
-def test_what_needs_no_model_does_not_import_torch(first: Answer) -> None:
+MISTAKES = (
+    "verify ropee", "verify vit-digit", "verify module_with_torch:Nothing", "plot-encoding ropee", "analyze nowhere",
+    "run --task vit-digits --pe module_with_torch:Nothing", "run --task module_with_torch:nothing",
+    "run --task vit-digits --executor local --executor-option partition=x", "run --task vit-digits --tier quik",
+)  # fmt: skip
+"""Commands with a mistake that is told before torch is imported."""
+
+
+def test_what_needs_no_model_does_not_import_torch(
+    first: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = f"""
 import contextlib, io, sys
 from pebench.cli import main
+MISTAKES = {MISTAKES}
 for line in ("--help", "run --help", "list tasks", "list encodings", "list suites", "report {first.out}",
              "report {first.out} --format html",
              "list executors", "status {first.out}", "compare {first.out} {first.out}",
-             "run --task text-imdb --offline --out {first.out / "none"}"):
+             "run --task text-imdb --offline --out {first.out / "none"}", *MISTAKES):
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         main(line.split())
     if heavy := {{"torch", "lightning", "datasets", "torchvision"}} & set(sys.modules):
         sys.exit(f"{{line}} imports {{heavy}}")
 """
+    (tmp_path / "module_with_torch.py").write_text("import torch\nclass Something: ...\n")
+    monkeypatch.chdir(tmp_path)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.count("pebench: error: ") == len(MISTAKES) + 1
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stderr
 
 

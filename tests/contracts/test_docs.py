@@ -405,3 +405,10 @@ def anchors(markdown: str) -> set[str]:
 def test_no_empty_line_cuts_a_table(page: str) -> None:
     rows = re.findall(r"\|\n\n(\|.*)\n(.*)", (ROOT / page).read_text(encoding="utf-8"))
     assert [row for row, next_line in rows if not re.match(r"\| ?:?---", next_line)] == []
+
+
+def test_the_table_of_verbs_names_every_verb() -> None:
+    text = (ROOT / "docs/guides/runs.md").read_text(encoding="utf-8").partition("\n## Verbs\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")][1:]
+    (verbs,) = (action.choices for action in parser()._actions if action.metavar == "VERB")
+    assert sorted(name for row in rows for name in re.findall(r"`([\w-]+)`", row)) == sorted(verbs or ())

@@ -37,7 +37,29 @@ def test_the_time_left_does_not_go_by_what_an_earlier_attempt_did(monkeypatch: p
     display.progress(DIGITS, 30, {})  # resumed: 30 of its 40 steps are old
     display.progress(GRAMMAR, 0, {})
     display.progress(DIGITS, 40, {})
-    assert told.getvalue().strip() == "vit-digits learned seed 0: step 40 of 40, about 7 min left"  # 40 at 10 in 100 s
+    # 40 steps are left, at 10 in 100 s
+    assert told.getvalue().strip() == "vit-digits learned seed 0: step 40 of 40, 0.1 steps/s, about 7 min left"
+
+
+def test_the_first_run_tells_its_pace_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1.0]
+    monkeypatch.setattr("pebench.engine.progress.time.monotonic", lambda: now[0])
+    told = io.StringIO()
+    display = Display(Console(file=told, width=200))
+    display.planned(Stage([DIGITS, GRAMMAR], [DIGITS, GRAMMAR]))
+    for step in range(10):
+        now[0] += 1.0
+        display.progress(DIGITS, step, {})
+        display.progress(GRAMMAR, step, {})
+    (line,) = told.getvalue().splitlines()
+    assert line.strip() == "vit-digits learned seed 0: step 3 of 40, 1 steps/s, about 45 s left"
+
+
+def test_on_a_narrow_terminal_no_line_breaks_inside_a_word() -> None:
+    told, message = io.StringIO(), "a sentence of words that a terminal of sixty columns cannot show on one line [here]"
+    Display(Console(file=told, width=60, force_terminal=True)).note(message)
+    assert told.getvalue().split() == message.split()
+    assert max(map(len, told.getvalue().splitlines())) <= 60
 
 
 def test_a_bar_counts_the_steps_of_all_runs() -> None:

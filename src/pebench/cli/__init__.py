@@ -12,7 +12,7 @@ from typing import TextIO
 from pebench.cli.interrupts import EXIT_INTERRUPTED, INTERRUPTED
 from pebench.cli.parser import parser
 from pebench.errors import UserError
-from pebench.formatting import printable
+from pebench.formatting import folded, printable
 
 EXIT_USAGE = 2
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # here, where a reader that has left is no error
     except UserError as error:
-        print(f"pebench: error: {_readable(error)}", file=sys.stderr)
+        print(folded(f"pebench: error: {_readable(error)}"), file=sys.stderr)
         return EXIT_USAGE
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         what = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
-        print(f"pebench: error: {_readable(what)}", file=sys.stderr)
+        print(folded(f"pebench: error: {_readable(what)}"), file=sys.stderr)
         return EXIT_USAGE
 
 

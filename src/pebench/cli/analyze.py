@@ -12,14 +12,15 @@ from pebench.formatting import counted
 
 def analyze_command(options: argparse.Namespace) -> int:
     """Analyze the runs of folders that have weights, keep the figures in their records, and print them."""
-    from pebench.data import datamodule_of
     from pebench.engine.execution import check_data_dir
     from pebench.runs.records import read_record, write_record
-    from pebench.training.analysis import analyze
-    from pebench.training.weights import load_weights
 
     check_data_dir(options.data_dir)
     folders = [folder for source in options.runs for folder in run_folders(source)]
+    from pebench.data import datamodule_of
+    from pebench.training.analysis import analyze
+    from pebench.training.weights import load_weights
+
     for number, folder in enumerate(folders, 1):
         record = read_record(folder)
         if record is None or not record.ok:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pebench.cli.report import import_tasks
 from pebench.errors import UserError
-from pebench.formatting import printable
+from pebench.formatting import folded, printable
 
 MOST_NAMED = 8
 """Number of runs that an ambiguous name lists."""
@@ -16,7 +16,7 @@ def status_command(options: argparse.Namespace) -> int:
     """Print how far the runs of an output folder are."""
     from pebench.runs.status import status
 
-    sys.stdout.write(printable(status(options.out)))
+    sys.stdout.write(folded(printable(status(options.out))))
     return 0
 
 
@@ -24,7 +24,7 @@ def show_command(options: argparse.Namespace) -> int:
     """Print everything that is recorded about some runs."""
     from pebench.results.compare import describe
 
-    sys.stdout.write(printable("\n".join(describe(find_run(name, options.out)) for name in options.runs)))
+    sys.stdout.write(folded(printable("\n".join(describe(find_run(name, options.out)) for name in options.runs))))
     return 0
 
 
@@ -61,5 +61,5 @@ def compare_command(options: argparse.Namespace) -> int:
 
     import_tasks(options.tasks)
     names = str(options.a), str(options.b)
-    sys.stdout.write(printable(compare(read_records(options.a), read_records(options.b), names)))
+    sys.stdout.write(folded(printable(compare(read_records(options.a), read_records(options.b), names))))
     return 0

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import folded
 
 
 def list_command(options: argparse.Namespace) -> int:
@@ -26,7 +27,7 @@ def list_command(options: argparse.Namespace) -> int:
     if options.format != "text":
         raise UserError(f"--format is for encodings, which have cards; {options.what} are listed as text.")
     width = max(len(name) for name, _ in rows)
-    sys.stdout.writelines(f"{name:{width}}  {text}\n" for name, text in rows)
+    sys.stdout.writelines(f"{folded(f'{name:{width}}  {text}', hang=4)}\n" for name, text in rows)
     return 0
 
 
@@ -47,5 +48,6 @@ def _list_encodings(form: str) -> int:
     formats = {"text": catalogue.listing, "markdown": catalogue.markdown, "overview": catalogue.overview}
     if form not in formats:
         raise unknown_name("format", form, formats)
-    sys.stdout.write(formats[form]())
+    text = formats[form]()
+    sys.stdout.write(folded(text) if form == "text" else text)
     return 0

@@ -56,8 +56,8 @@ def print_preview(preview: Preview, console: Console) -> None:
 
 def _print(console: Console, lines: Iterable[str]) -> None:
     for line in lines:
-        # Plain: rich would take brackets in names for markup, and break the lines of a table.
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        # Plain: rich would take brackets in names for markup, and break the lines of a table in a file.
+        console.print(line, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
 
 def print_states(preview: Preview) -> None:

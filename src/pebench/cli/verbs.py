@@ -13,6 +13,8 @@ REFERENCE_HELP = (
 def add_verbs(verbs: Any) -> None:
     """Add every verb but ``run`` to the command line, in the order of its help."""
     _list(verbs)
+    _doctor(verbs)
+    _new(verbs)
     _verify(verbs)
     _status(verbs)
     _show(verbs)
@@ -24,6 +26,7 @@ def add_verbs(verbs: Any) -> None:
     _cite(verbs)
     _plot(verbs)
     _tensorboard(verbs)
+    _completion(verbs)
 
 
 def _list(verbs: Any) -> None:
@@ -34,6 +37,30 @@ def _list(verbs: Any) -> None:
         help="how to list encodings: as text (default), or pebench's own ones as markdown or overview",
     )  # fmt: skip
     verb.set_defaults(action=("listing", "list_command"))
+
+
+def _doctor(verbs: Any) -> None:
+    verb = verbs.add_parser("doctor", help="show what this machine can run, and about how long it takes")
+    verb.add_argument("--data-dir", type=Path, metavar="DIR", help="folder with local copies of the data sets")
+    verb.add_argument("--offline", action="store_true", help="do not ask whether the network is there")
+    verb.set_defaults(action=("doctor", "doctor_command"))
+
+
+def _new(verbs: Any) -> None:
+    verb = verbs.add_parser("new", help="write a file for an encoding or a task of your own, with its test")
+    verb.add_argument("kind", metavar="KIND", choices=("encoding", "task"), help="encoding or task")
+    verb.add_argument("name", metavar="NAME", help="name of the file, without .py: my_encoding")
+    verb.set_defaults(action=("new", "new_command"))
+
+
+def _completion(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "completion", help="print a script that completes commands in a shell",
+        description='Print a script that completes verbs, options and names. For bash: eval "$(pebench completion '
+        'bash)"; for zsh the same; for fish: pebench completion fish | source.',
+    )  # fmt: skip
+    verb.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    verb.set_defaults(action=("completion", "completion_command"))
 
 
 def _verify(verbs: Any) -> None:

@@ -3,15 +3,15 @@
 import argparse
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pebench.config import parse_settings, python_value
 from pebench.encodings.options import split_options
 from pebench.encodings.registry import encoding_cards, load_encoding, normal_options, plugin_cards, read_encoding
 from pebench.errors import UserError, nearest
-from pebench.formatting import format_encoding
-from pebench.tasks import TASKS, Task
+from pebench.formatting import folded, format_encoding
+from pebench.tasks import TASKS, Task, find_task
 from pebench.tasks.registry import is_task
 
 EXIT_FAILED = 1
@@ -22,19 +22,17 @@ def verify_command(options: argparse.Namespace) -> int:
     warnings.filterwarnings("ignore")  # of libraries, between the lines
     if _means_task(options.encoding):
         return _verify_task(options)
+    name, chosen = read_options(options.encoding, options.settings)  # before torch is imported, which takes seconds
+    load_encoding(name)  # before anything is printed
     from pebench.conformance import SETTINGS, Subject
     from pebench.conformance.card import card
 
-    name, chosen = read_options(options.encoding, options.settings)
-    load_encoding(name)  # before anything is printed
     subject = Subject(name, chosen)
     if not any(map(subject.serves, SETTINGS)):
         raise UserError(f"{options.encoding} can be built for none of our models: {_refusal(subject)}")
     failed = _run(subject)
-    if not failed:
-        facts = {"encoding": _title(options, subject), **card(subject)}
-        width = max(map(len, facts))
-        sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
+    facts = {"encoding": _title(options, subject), **card(subject)}
+    _print_facts(facts)
     sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else "Every property holds.\n"))
     return EXIT_FAILED if failed else 0
 
@@ -51,12 +49,14 @@ def _means_task(name: str) -> bool:
 
 def _verify_task(options: argparse.Namespace) -> int:
     """Check a task and print its card; return 1 if a property is broken."""
+    name, own = split_options(options.encoding)
+    chosen = own | {name: python_value(value) for name, value in parse_settings(options.settings, "--set").items()}
+    full = format_encoding(name, chosen, literal=True)
+    find_task(full)  # before torch is imported
     from pebench.conformance.comparisons import BrokenError
     from pebench.conformance.tasks import TASK_PROPERTIES, TaskBench, check_task
 
-    name, own = split_options(options.encoding)
-    chosen = own | {name: python_value(value) for name, value in parse_settings(options.settings, "--set").items()}
-    bench = TaskBench(format_encoding(name, chosen, literal=True))
+    bench = TaskBench(full)
     missing, failed = bench.missing_data(), 0
     for item in TASK_PROPERTIES.values():
         broken, state = None, "-" if item.needs_data and missing else "ok"
@@ -65,14 +65,13 @@ def _verify_task(options: argparse.Namespace) -> int:
                 check_task(item, bench)
         except BrokenError as error:
             broken, state = error, "broken"
-        print(f"{state:7} {item.name:18} {item.statement}", flush=True)
+        print(folded(f"{state:7} {item.name:18} {item.statement}", hang=8), flush=True)
         if broken:
             failed += 1
-            print(f"        expected {broken.expected}\n        got      {broken.got}")
+            print(folded(f"        expected {broken.expected}\n        got      {broken.got}"))
     if missing:
-        print(f"\nThe rest needs the data. {missing}")
-    if not failed:
-        _print_task(bench.task)
+        print(folded(f"\nThe rest needs the data. {missing}"))
+    _print_task(bench.task)
     held = "Every property that could be checked holds" if missing else "Every property holds"
     sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else f"{held}.\n"))
     return EXIT_FAILED if failed else 0
@@ -91,8 +90,12 @@ def _print_task(task: Task) -> None:
         "tiers": ", ".join(task.budgets),
         "data": str(task.source or "embedded"),
     }
+    _print_facts(facts)
+
+
+def _print_facts(facts: Mapping[str, str]) -> None:
     width = max(map(len, facts))
-    sys.stdout.writelines(["\n", *(f"{title:{width}}  {text}\n" for title, text in facts.items())])
+    sys.stdout.writelines(["\n", *(f"{folded(f'{title:{width}}  {text}', hang=4)}\n" for title, text in facts.items())])
 
 
 def read_options(encoding: str, settings: Iterable[str]) -> tuple[str, dict[str, Any]]:
@@ -128,6 +131,7 @@ def _refusal(subject: Any) -> str:
 def _run(subject: Any) -> int:
     """Check every property where it applies and print a line for each; return the number of broken ones."""
     from pebench.conformance import PROPERTIES, Bench, BrokenError, check, checks
+    from pebench.conformance.mending import mending_lines
 
     benches: dict[Any, Bench] = {}
     told: dict[tuple[str, str], str] = {}
@@ -135,18 +139,22 @@ def _run(subject: Any) -> int:
     for name, item in PROPERTIES.items():
         settings, broken = [setting for other, setting in todo if other is item], None
         for setting in settings:
+            # Properties share a bench, which builds the models of its setting once.
+            bench = benches.setdefault(setting, Bench(subject, setting))
             try:
-                # Properties share a bench, which builds the models of its setting once.
-                check(item, benches.setdefault(setting, Bench(subject, setting)))
+                check(item, bench)
             except BrokenError as error:
                 broken = error
                 break
         state = "broken" if broken else f"ok x {len(settings)}" if settings else "-"
-        print(f"{state:7} {name:18} {item.statement}", flush=True)
+        print(folded(f"{state:7} {name:18} {item.statement}", hang=8), flush=True)
         if broken:
             failed += 1
             # One fault often breaks several properties with the same figures; these are printed once.
             first = told.setdefault((broken.expected, broken.got), name)
             why = f"        expected {broken.expected}\n        got      {broken.got}"
-            print(f"        in {broken.setting}\n{why if first == name else f'        as for {first}'}")
+            place = f"        in {broken.setting}"
+            print(folded(f"{place}\n{why if first == name else f'        as for {first}'}"), flush=True)
+            if first == name and (lines := mending_lines(item, bench, broken.failed)):
+                print(folded(f"        declare  {' and '.join(lines)} in the class, if that is what it should do"))
     return failed

@@ -31,7 +31,7 @@ LENGTHS = (64, 256)
 
 
 def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
-    """Describe an encoding by title and text.
+    """Describe an encoding by title and text; what cannot be measured, as the encoding fails, is said to be unknown.
 
     Args:
         subject: The encoding; it must serve at least one setting.
@@ -39,15 +39,23 @@ def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
     """
     served = [setting for setting in SETTINGS if subject.serves(setting)]
     bench = Bench(subject, served[0])
-    return {
-        "acts on": ", ".join(acts_on(bench)) or "nothing",
-        "serves": ", ".join(setting.name for setting in served),
-        "parameters": parameters(subject, served),
-        "invariances": ", ".join(invariances(subject, served)) or "none",
-        "beyond training": "asks for no positions" if bench.encoding.contextual else bench.encoding.beyond,
-        "attention": attention(bench),
-        "a step takes": step_time(subject, rounds),
+    measures: dict[str, Callable[[], str]] = {
+        "acts on": lambda: ", ".join(acts_on(bench)) or "nothing",
+        "serves": lambda: ", ".join(setting.name for setting in served),
+        "parameters": lambda: parameters(subject, served),
+        "invariances": lambda: ", ".join(invariances(subject, served)) or "none",
+        "beyond training": lambda: "asks for no positions" if bench.encoding.contextual else bench.encoding.beyond,
+        "attention": lambda: attention(bench),
+        "a step takes": lambda: step_time(subject, rounds),
     }
+    return {title: _measured(measure) for title, measure in measures.items()}
+
+
+def _measured(measure: Callable[[], str]) -> str:
+    try:
+        return measure()
+    except Exception as error:  # of anyone's encoding
+        return f"unknown, as it fails: {type(error).__name__}"
 
 
 def acts_on(bench: Bench) -> list[str]:

@@ -19,9 +19,11 @@ class BrokenError(Exception):
     Attributes:
         property: Name of the property.
         setting: Name of the setting in which it was tested.
+        failed: True if the encoding raised an exception of its own.
     """
 
     property = setting = ""
+    failed = False
 
     def __init__(self, expected: str, got: str) -> None:
         super().__init__(expected, got)

@@ -14,7 +14,7 @@ from typing import Any
 from pebench.config.names import NAME, PLACE
 from pebench.encodings.cards import EncodingCard, card_of, read_card
 from pebench.encodings.origins import digest, folder_of
-from pebench.encodings.sources import UnreadableError, find_source
+from pebench.encodings.sources import UnreadableError, bound_names, find_source
 from pebench.errors import UserError, nearest
 from pebench.exits import without_exits
 from pebench.formatting import MOST, first_line, quoted
@@ -221,12 +221,19 @@ def load_object(plugin: Plugin, fits: Callable[[Any], bool]) -> Any:
     Raises:
         UserError: If there is none, or importing it fails.
     """
+    if (names := bound_names(plugin.module)) is not None and plugin.cls not in names:  # before torch is imported
+        raise _missing(plugin, str(find_source(plugin.module)), names)
     module = import_module(plugin.module, str(plugin))
     if not hasattr(module, plugin.cls):
-        near = nearest(plugin.cls, [name for name, found in vars(module).items() if fits(found)])
-        hint = f" Did you mean {plugin.module}:{near}?" if near else ""
-        raise UserError(f"{plugin}: {module.__file__ or plugin.module} has no {plugin.cls!r}.{hint}")
+        like = [name for name, found in vars(module).items() if fits(found)]
+        raise _missing(plugin, module.__file__ or plugin.module, like)
     return getattr(module, plugin.cls)
+
+
+def _missing(plugin: Plugin, place: str, known: Iterable[str]) -> UserError:
+    near = nearest(plugin.cls, known)
+    hint = f" Did you mean {plugin.module}:{near}?" if near else ""
+    return UserError(f"{plugin}: {place} has no {plugin.cls!r}.{hint}")
 
 
 def import_module(module: str, what: str) -> ModuleType:

@@ -14,6 +14,10 @@ ROOT = ("pebench.encodings.base", "PositionalEncoding")
 """Module and name of the class that every encoding inherits from."""
 
 
+UNTOLD = {"*", "__getattr__", "globals", "vars", "exec", "setattr"}
+"""Names in a source file by which a module may have names that do not stand there."""
+
+
 class UnreadableError(Exception):
     """The source alone is not enough: the module must be imported."""
 
@@ -58,6 +62,32 @@ def parse_source(path: Path) -> list[ast.stmt]:
         return ast.parse(path.read_text(encoding="utf-8")).body
     except (OSError, ValueError, SyntaxError) as error:
         raise UnreadableError from error
+
+
+def bound_names(module: str) -> list[str] | None:
+    """Return every name that a module may have by its source; None if that cannot be told, or it is imported already.
+
+    These are more than it has, as names inside of functions count too.
+
+    Args:
+        module: The module's dotted name.
+    """
+    path = None if module in sys.modules else find_source(module)
+    if path is None:
+        return None
+    try:
+        nodes = [node for statement in parse_source(path) for node in ast.walk(statement)]
+    except UnreadableError:
+        return None
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.append(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found += [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+        elif isinstance(node, ast.Name):
+            found.append(node.id)
+    return None if UNTOLD & {*found} else found
 
 
 def class_family(module: str, cls: str) -> list[ast.ClassDef]:

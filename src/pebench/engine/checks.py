@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from pebench.config import RunConfig
 from pebench.engine.execution import Execution, check_devices, check_reach, gpu_groups
-from pebench.engine.executors import check_settings
 from pebench.errors import UserError
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import find_task
@@ -50,7 +49,6 @@ def check_kinds(kinds: Sequence[RunConfig], how: Execution) -> dict[str, Cost]:
     Raises:
         UserError: With what was expected.
     """
-    check_settings(how.executor, how.executor_options)
     _check_sizes(kinds, how)  # before any encoding is built, which may fill the memory
     from pebench.training.guests import contained
 
@@ -74,7 +72,7 @@ def _check_sizes(kinds: Iterable[RunConfig], how: Execution) -> None:
     Raises:
         UserError: With the memory that a model needs and the memory that is here.
     """
-    here = _memory() if how.local else None
+    here = memory() if how.local else None
     for config in kinds:
         model, vocabulary = config.model, config.data.vocab_size or 0
         hidden = model.d_ff or 4 * model.d_model
@@ -90,7 +88,7 @@ def _check_sizes(kinds: Iterable[RunConfig], how: Execution) -> None:
             )
 
 
-def _memory() -> int | None:
+def memory() -> int | None:
     """Return the memory of this machine in bytes; None where the system does not tell."""
     with contextlib.suppress(ValueError, OSError, AttributeError):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

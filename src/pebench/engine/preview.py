@@ -8,6 +8,7 @@ from typing import Unpack
 from pebench.config import RunConfig
 from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import Execution, RunOptions, execution, missing_weights, runs_at_a_time
+from pebench.engine.executors import check_settings
 from pebench.engine.plans import make_plan
 from pebench.engine.published import take_published
 from pebench.runs.costs import Cost
@@ -81,6 +82,7 @@ def preview_suite(
     waiting = [config for config, state in zip(runs, found, strict=True) if state in waits]
     later = plan.undecided(known)
     # What a run would refuse, its preview refuses.
+    check_settings(how.executor, how.executor_options)
     check_data([*waiting, *(plan.kinds if later else ())], how)
     costs = check_kinds(plan.kinds, how)
     return Preview(

@@ -16,6 +16,9 @@ from pebench.tasks import metric_text
 PLAIN_EVERY_S = 30.0
 """Time between two lines on a run in progress where there is no live view, in seconds."""
 
+FIRST_AFTER_S = 3.0
+"""Time after which the first run of a stage has its first line, in seconds; by then it has a pace."""
+
 SPARE_LINES = 10
 """Lines of a screen that are left for the head of a table and for bars."""
 
@@ -33,6 +36,7 @@ class Tally:
         self.steps_finished = 0.0
         self.running: dict[str, int] = {}  # by run: the step that it has come to
         self.resumed_at: dict[str, int] = {}  # by run: steps of an earlier attempt, which took no time now
+        self.began: dict[str, float] = {}  # by run: the time of its first report, in seconds
         self.since: float | None = None
 
     @property
@@ -46,6 +50,13 @@ class Tally:
         self.since = self.since or now
         self.running[config.key] = step
         self.resumed_at.setdefault(config.key, step)
+        self.began.setdefault(config.key, now)
+
+    def where(self, config: RunConfig, now: float) -> str:
+        """Return the step that a run has come to at the time `now`, and its pace once that is known, as text."""
+        step, elapsed = self.running[config.key], now - self.began[config.key]
+        text, made = f"step {step} of {config.train.max_steps}", step - self.resumed_at[config.key]
+        return f"{text}, {made / elapsed:.2g} steps/s" if made and elapsed > 0 else text
 
     def finished(self, config: RunConfig) -> None:
         """Count a run as done."""
@@ -145,8 +156,9 @@ class Display(Observer):
     def note(self, message: str) -> None:
         """Print a line as it is."""
         # Plain: rich takes brackets in a name for markup, colours numbers, and breaks lines that a log would keep
-        # whole.
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        # whole; on a terminal it breaks them between words.
+        whole = not self.console.is_terminal
+        self.console.print(message, highlight=False, markup=False, soft_wrap=whole)
 
     def progress(self, config: RunConfig, step: int, metrics: Mapping[str, float]) -> None:
         """Move a run's bar, or print a line now and then."""
@@ -158,11 +170,15 @@ class Display(Observer):
             if config.key not in self.bars:
                 name = self.tally.name(config)
                 self.bars[config.key] = self.live.add_task(name, total=config.train.max_steps, info="")
-            self.live.update(self.bars[config.key], completed=step, info=info)
+            where = self.tally.where(config, now)
+            self.live.update(self.bars[config.key], completed=step, info=f"{where}{info and ', ' + info}")
             self._update_overall()
-        elif now - self.last_line.setdefault(config.key, now) >= PLAIN_EVERY_S:
+            return
+        # The first run tells early how fast it goes; a line of each at once would be many.
+        first = now if self.last_line else now - PLAIN_EVERY_S + FIRST_AFTER_S
+        if now - self.last_line.setdefault(config.key, first) >= PLAIN_EVERY_S:
             self.last_line[config.key] = now
-            where = f"step {step} of {config.train.max_steps}{info and ', ' + info}"
+            where = f"{self.tally.where(config, now)}{info and ', ' + info}"
             self.note(f"        {self.tally.name(config)}: {where}{self.tally.time_left()}")
 
     def finished(self, record: Record) -> None:

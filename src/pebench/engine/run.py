@@ -18,10 +18,11 @@ from pebench.engine.execution import (
     missing_weights,
     runs_at_a_time,
 )
-from pebench.engine.executors import Executor, Resources, find_executor
+from pebench.engine.executors import Executor, Resources, check_settings, find_executor
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
+from pebench.engine.pace import long_wait
 from pebench.engine.plans import UNDECLARED, make_plan
 from pebench.engine.published import published_text, take_published
 from pebench.engine.signals import handling
@@ -246,18 +247,22 @@ def _prepared(
     Raises:
         UserError: If a run cannot work, before any of them starts.
     """
+    check_settings(how.executor, how.executor_options)  # before anything heavy is imported
     execute = find_executor(how.executor)
     check_data(stage.todo, how)
     with observer.loading(), paused_garbage_collection():  # this loads torch
         if not how.here and not how.elsewhere:
             warm_up()  # its imports go on while this process makes its own
         kinds = list({config.kind_key: config for config in stage.todo}.values())
-        check_kinds(kinds, how)
+        costs = check_kinds(kinds, how)
+        warning = long_wait(stage.todo, costs, how.device) if how.local else ""
         if how.here:  # now, while Ctrl-C has nothing to save
             import pebench.training.runner  # noqa: F401
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
     options, resources = how.worker_options(jobs), how.resources(jobs)
     options = replace(options, retried=frozenset(record.checksum for record in failed))
+    if warning:
+        observer.note(warning)
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
         write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()

@@ -185,8 +185,8 @@ def offline() -> bool:
     return any(os.environ.get(name, "").lower() in ("1", "on", "true", "yes") for name in names)
 
 
-def reachable(url: str) -> bool:
-    """Return True if a server answers at all, proxies included, within `PROBE_S` seconds."""
+def reachable(url: str, seconds: float = PROBE_S) -> bool:
+    """Return True if a server answers at all, proxies included, within so many seconds."""
     if offline():
         return False
     answered, done = [], threading.Event()
@@ -194,7 +194,7 @@ def reachable(url: str) -> bool:
     def ask() -> None:
         try:
             # HEAD, as the address may be that of a large file.
-            urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PROBE_S).close()
+            urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=seconds).close()
             answered.append(True)
         except urllib.error.HTTPError:
             answered.append(True)  # a refusal is an answer
@@ -204,7 +204,7 @@ def reachable(url: str) -> bool:
             done.set()
 
     threading.Thread(target=ask, daemon=True).start()  # name look-up obeys no time-out of ours
-    done.wait(PROBE_S)
+    done.wait(seconds)
     return bool(answered)
 
 

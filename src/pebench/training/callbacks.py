@@ -59,7 +59,10 @@ class Curve(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Report progress a few times a run."""
+        """Report progress a few times a run, and after its first steps, whose pace a user waits for."""
+        step = trainer.global_step
+        if step < int(trainer.log_every_n_steps) and step & (step - 1) == 0:  # type: ignore[attr-defined]
+            self.on_progress(step, {})
         # float() makes an accelerator finish all steps before: now and then it costs little.
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share

@@ -71,5 +71,5 @@ def check(item: Property, bench: Bench) -> None:
     except Exception as error:
         # an encoding's own exception is a broken property too: the remaining ones are still checked
         broken = BrokenError("no exception", blame(error))
-        broken.property, broken.setting = item.name, bench.setting.name
+        broken.property, broken.setting, broken.failed = item.name, bench.setting.name, True
         raise broken from error

@@ -1,0 +1,147 @@
+"""The pace of this machine, measured by a few training steps, and what runs take by it before anything is recorded."""
+
+import contextlib
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pebench.config import RunConfig
+from pebench.engine.execution import cores
+from pebench.formatting import counted, duration_text
+from pebench.runs.costs import Cost, check_costs
+from pebench.tasks import configure, find_task
+
+LONG_S = 4 * 3600.0
+"""Time above which runs are announced before they start, in seconds."""
+
+LONG_FLOPS = 1e14
+"""Operations below which no machine of today takes that long."""
+
+MEASURED_S = 1.0
+"""Time that a measurement takes, in seconds, unless one step takes longer."""
+
+STEP_FLOPS = 5e9
+"""Operations of a step that is measured on processors, about; a larger batch would only take longer."""
+
+
+def operations(runs: Iterable[RunConfig], costs: Mapping[str, Cost]) -> float:
+    """Return the floating-point operations of the training steps of runs.
+
+    Args:
+        runs: The runs.
+        costs: The cost of each kind of them, by `RunConfig.kind_key`.
+    """
+    each: dict[str, float] = {}  # counting takes a moment, and runs of one kind cost the same
+    total = 0.0
+    for config in runs:
+        if config.kind_key not in each:
+            examples = config.train.max_steps * config.train.batch_size
+            each[config.kind_key] = float(examples * costs[config.kind_key].flops_in_a_batch)
+        total += each[config.kind_key]
+    return total
+
+
+def operations_per_second(config: RunConfig, device: str) -> float:
+    """Measure how many operations a second this machine makes while it trains a run's model; loads torch.
+
+    Args:
+        config: The run; its model's blocks are trained on noise.
+        device: ``cpu`` or ``cuda``.
+    """
+    import torch
+
+    from pebench.encodings.base import EncodingSpec, build_encoding
+    from pebench.models.counting import count_flops
+    from pebench.models.transformer import Transformer
+
+    task, sizes = find_task(config.task), config.model
+    extent = task.extent(config.data)
+    spec = EncodingSpec(sizes.d_model, sizes.num_heads, sizes.num_layers, extent, task.causal)
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), _all_threads():
+        model = Transformer(build_encoding("add", spec), sizes.d_ff).to(device)
+        shape = (1, math.prod(extent), model.encoding.content_width)
+        content = torch.randn(shape, dtype=torch.float32, device=device)
+        with model.using_kernel("matmul"):  # the counter cannot look into the fused kernel
+            one = count_flops(lambda: model(content).sum())
+        examples = config.train.batch_size
+        if device == "cpu":
+            examples = max(1, min(examples, int(STEP_FLOPS / one)))
+        content = content.expand(examples, -1, -1).contiguous()
+        model(content).sum().backward()  # a warm-up
+        start, steps = time.monotonic(), 0
+        while not steps or time.monotonic() - start < MEASURED_S:
+            model(content).sum().backward()
+            steps += 1
+            if device == "cuda":
+                torch.cuda.synchronize()
+        return one * examples * steps / (time.monotonic() - start)
+
+
+@contextlib.contextmanager
+def _all_threads() -> Iterator[None]:
+    """Have PyTorch use all processors within the context, as the runs of a suite together do."""
+    import torch
+
+    usual = torch.get_num_threads()
+    torch.set_num_threads(cores())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)
+
+
+def device_here(device: str = "auto") -> str:
+    """Return the device that runs of this machine take, ``cpu`` or ``cuda``; loads torch."""
+    import torch
+
+    return "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
+
+
+def expected_seconds(runs: Sequence[RunConfig], costs: Mapping[str, Cost], device: str) -> float:
+    """Return about how long the training of runs takes on this machine, by a step of each task's largest model."""
+    tasks: dict[str, list[RunConfig]] = {}
+    for config in runs:
+        tasks.setdefault(config.task, []).append(config)
+    seconds = 0.0
+    for same in tasks.values():
+        largest = max(same, key=lambda config: (config.model.d_model, config.model.num_layers))
+        seconds += operations(same, costs) / operations_per_second(largest, device)
+    return seconds
+
+
+def long_wait(runs: Sequence[RunConfig], costs: Mapping[str, Cost], device: str) -> str:
+    """Return a warning that runs take very long on this machine, and what to do instead; empty if they do not.
+
+    Args:
+        runs: The runs to make, on this machine.
+        costs: The cost of each kind of them.
+        device: ``auto``, ``cpu`` or ``cuda``.
+    """
+    found = operations(runs, costs)
+    if found < LONG_FLOPS:
+        return ""
+    here = device_here(device)
+    seconds = expected_seconds(runs, costs, here)
+    if seconds < LONG_S:
+        return ""
+    ways = [f"--tier {tier} (about {duration_text(shorter)})" for tier, shorter in _shorter(runs, seconds, found)]
+    ways += ["a GPU"] if here == "cpu" else []
+    ways += ["fewer seeds, encodings or tasks"]
+    return (
+        f"These {counted(len(runs), 'run')} take about {duration_text(seconds)} here, on {here}, going by a step that "
+        f"was just measured. Shorter: {', or '.join(ways)}. Ctrl-C stops at any time; the same command goes on."
+    )
+
+
+def _shorter(runs: Sequence[RunConfig], seconds: float, found: float) -> list[tuple[str, float]]:
+    """Return the lower tiers that all tasks of the runs have, with the seconds that each takes, the largest first."""
+    tasks = {config.task: find_task(config.task) for config in runs}
+    pace, tiers = seconds / found, list[tuple[str, float]]()
+    common = [tier for tier in next(iter(tasks.values())).budgets if all(tier in t.budgets for t in tasks.values())]
+    for tier in reversed(common):
+        kinds = {name: configure(name, "add", 0, tier) for name in tasks}
+        costs = check_costs(kinds.values())
+        shorter = pace * operations([kinds[config.task] for config in runs], costs)
+        if shorter < seconds / 2 and tier != "smoke":  # which learns nothing
+            tiers.append((tier, shorter))
+    return tiers

@@ -1,0 +1,57 @@
+"""What runs take on this machine, before anything is recorded, and the warning where that is very long."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pebench.config import RunConfig
+from pebench.engine import pace
+from pebench.engine.pace import long_wait, operations, operations_per_second
+from pebench.runs.costs import Cost, check_costs
+from pebench.tasks import configure
+from tests.cli.asking import SMOKE, ask
+
+
+def costs_of(runs: Sequence[RunConfig]) -> dict[str, Cost]:
+    return check_costs({config.kind_key: config for config in runs}.values())
+
+
+def test_operations_are_those_of_all_steps() -> None:
+    runs = [configure("vit-digits", name, seed, "smoke") for name in ("add", "rope") for seed in range(3)]
+    costs = costs_of(runs)
+    each = [2 * 16 * costs[run.kind_key].flops_in_a_batch for run in runs]  # two steps of 16 examples
+    assert operations(runs, costs) == sum(each) > 0
+
+
+def test_a_measurement_finds_operations() -> None:
+    assert operations_per_second(configure("vit-digits", "add", 0, "smoke"), "cpu") > 1e5
+
+
+def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: 2e10)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    runs = [configure("vit-cifar10", "add", seed, "full") for seed in range(3)]
+    text = long_wait(runs, costs_of(runs), "auto")
+    assert text.startswith("These 3 runs take about ")
+    assert " days here, on cpu, " in text
+    assert "Shorter: --tier core (about " in text
+    assert "or a GPU, or fewer seeds" in text
+
+
+def test_a_machine_that_is_fast_enough_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [configure("vit-cifar10", "add", 0, "full")]
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: 1e15)
+    assert long_wait(runs, costs_of(runs), "cpu") == ""
+
+
+def test_short_runs_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: pytest.fail("measured"))
+    runs = [configure("vit-digits", "add", 0, "minute")]
+    assert long_wait(runs, costs_of(runs), "cpu") == ""
+
+
+def test_the_warning_comes_before_the_first_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("pebench.engine.run.long_wait", lambda runs, costs, device: f"{len(runs)} run, for ever")
+    told = ask(*SMOKE, "--pe", "add", "--seed", "0", "--executor", "sequential", out=tmp_path)
+    assert told.lines[:2] == ["1 run: 1 to do, 0 done", "1 run, for ever"]
