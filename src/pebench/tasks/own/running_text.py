@@ -64,9 +64,9 @@ def corpus(  # noqa: PLR0913 - options, which users know by name
     given: dict[str, Any] = {option: value for option, value in sizes.items() if value}
     if path:
         # Only how it is read goes with the place; the survey depends on the tokens, too.
-        data, survey = key_of(f"corpus {tokens}", place_of(path), name, lambda place: _survey(place, tokens))
-        # The mask is a token more.
-        given = {**survey.options, "vocab_size": survey.options["vocab_size"] + masked, **given}
+        kind = f"corpus {tokens}{' masked' * masked}"
+        data, survey = key_of(kind, place_of(path), name, lambda place: _survey(place, tokens, masked))
+        given = {**survey.options, **given}
     check_key("corpus", data)
     values = {**USUAL, **given, "tokens": tokens, "masked": masked, "data": data}
     train = TrainConfig(max_steps=values["steps"], batch_size=values["batch_size"], learning_rate=2e-3)
@@ -136,7 +136,7 @@ def _cut(texts: dict[str, str]) -> tuple[dict[str, str], str]:
     return {split: found[split] for split in SPLITS}, rule
 
 
-def _survey(place: Place, tokens: str) -> Survey:
+def _survey(place: Place, tokens: str, masked: bool) -> Survey:
     texts, sha256, remarks = load(place)
     train = texts["train"]
     size = len(train.encode())
@@ -146,5 +146,5 @@ def _survey(place: Place, tokens: str) -> Survey:
     shortest = min(len(text) for text in texts.values())
     longest = power_of_two(shortest / (2 * LEAST), 8, 128)
     batch_size, steps = batch_and_steps(count // longest, 16)
-    options = {"max_len": longest, "vocab_size": vocabulary, "batch_size": batch_size, "steps": steps}
-    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}", sizes_text(options)])
+    options = {"max_len": longest, "vocab_size": vocabulary + masked, "batch_size": batch_size, "steps": steps}
+    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}{' and a mask' * masked}", sizes_text(options)])
