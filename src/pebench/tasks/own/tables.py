@@ -196,9 +196,9 @@ def _guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
         if part not in chosen and (free := [lower[name] for name in known if name in lower]):
             found[part] = free[0]
     for first, second in PAIR_NAMES:
-        free = {**lower, second: chosen["pair"]} if chosen.get("pair", "").lower() == second else lower
-        if "text" not in chosen | found and first in lower and second in free:
-            found |= {"text": lower[first], "pair": free[second]}
+        left = {**lower, second: chosen["pair"]} if chosen.get("pair", "").lower() == second else lower
+        if "text" not in chosen | found and first in lower and second in left:
+            found |= {"text": lower[first], "pair": left[second]}
     rest = [name for name in names if name not in (chosen | found).values()]
     lacking = [part for part in ("text", "label") if part not in chosen | found]
     # Of two columns where one is known, the other is plain.
