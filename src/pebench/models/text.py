@@ -1,4 +1,4 @@
-"""What models of texts share: tokens of one text or two to vectors that see both directions."""
+"""Base of the models of texts: tokens of one text or two to vectors that see both directions."""
 
 from collections.abc import Mapping
 from typing import Any, Required, Unpack
