@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pebench.engine.run import run, run_suite
     from pebench.engine.suite import Suite, load_suite
     from pebench.errors import UserError
-    from pebench.models import LanguageModel, TextClassifier, ViT
+    from pebench.models import LanguageModel, MaskedLanguageModel, TextClassifier, TextRegressor, TokenTagger, ViT
     from pebench.results.frame import Results, load_results
     from pebench.tasks import Task, TaskKind, register_task
     from pebench.training.analysis import Analysis, analyze
@@ -33,7 +33,10 @@ _WHERE = {
     "TaskKind": "pebench.tasks",
     "register_task": "pebench.tasks",
     "TextClassifier": "pebench.models",
+    "TextRegressor": "pebench.models",
+    "TokenTagger": "pebench.models",
     "LanguageModel": "pebench.models",
+    "MaskedLanguageModel": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
     "Analysis": "pebench.training.analysis",
@@ -52,9 +55,10 @@ _WHERE = {
 """Public names, and the modules that define them."""
 
 __all__ = [
-    "Analysis", "EncodingSpec", "LanguageModel", "Observer", "PositionalEncoding", "Results", "Suite", "Task",
-    "TaskKind", "TextClassifier", "UserError", "ViT", "__version__", "analyze", "datamodule", "load_results",
-    "load_suite", "preview_suite", "register", "register_task", "run", "run_suite", "swap",
+    "Analysis", "EncodingSpec", "LanguageModel", "MaskedLanguageModel", "Observer", "PositionalEncoding", "Results",
+    "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT", "__version__",
+    "analyze", "datamodule", "load_results", "load_suite", "preview_suite", "register", "register_task", "run",
+    "run_suite", "swap",
 ]  # fmt: skip
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from pebench.cli import main
 from pebench.runs.records import read_records
+from pebench.tasks import find_task
 from tests.cli.asking import ask
-from tests.data.own_data import book, texts, write_csv, write_images
+from tests.data.own_data import book, numbers, paired, tagged, texts, write_csv, write_images, write_jsonl
 
 SMALL = ["--tier", "smoke", "--device", "cpu", "--threads", "1", "--executor", "sequential", "--seeds", "1"]
 
@@ -51,6 +52,37 @@ def test_data_become_a_table_without_their_path(kind, tmp_path, monkeypatch):
     assert ask("report", str(tmp_path / "runs")).text == page
     # The same data at another place are the same runs.
     again = ask("run", "--data", str(write(kind, tmp_path / "new")), "--pe", "add", *SMALL, out=tmp_path / "runs")
+    assert "1 run: 0 to do, 1 done" in again.text
+
+
+KINDS = {
+    "number": lambda folder: f"texts(path={str(write_csv(folder / 'mine.csv', numbers()))!r}, target=number)",
+    "tags": lambda folder: str(write_jsonl(folder / "mine.jsonl", tagged(), ("tokens", "tags"))),
+    "pairs": lambda folder: str(write_csv(folder / "mine.csv", paired(), ("premise", "hypothesis", "label"))),
+    "masked": lambda folder: f"corpus(path={str(write('corpus', folder / 'new'))!r}, masked=True)",
+}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_task_ends_in_a_page_with_its_chance_level(kind, tmp_path, monkeypatch):
+    what = KINDS[kind](tmp_path)
+    by = "--task" if what.endswith(")") else "--data"
+    answer = ask("run", by, what, "--pe", "add", *SMALL, "--offline", out=tmp_path / "runs")
+    assert answer.code == 0, answer.text
+    (record,) = read_records(tmp_path / "runs")
+    assert record.ok
+    chance = record.dataset["chance"]
+    metric = find_task(record.config.task).metric
+    assert f"test/{metric}" in record.metrics
+    labels = {name.partition("@")[2] for name in record.metrics if "@" in name}
+    assert labels == ({"2x", "4x"} if kind == "masked" else {"shuffled"})
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "other"))  # elsewhere, without the data
+    monkeypatch.setenv("PEBENCH_OWN_DATA", "{}")
+    page = ask("report", str(tmp_path / "runs")).text
+    level = f"{chance:.4f}" if metric in ("squared_error", "bits_per_token") else f"{100 * chance:.2f} %"
+    assert f"{level}, by the best constant prediction" in page
+    again = ask("run", "--task", record.config.task, "--pe", "add", *SMALL, out=tmp_path / "runs")
     assert "1 run: 0 to do, 1 done" in again.text
 
 

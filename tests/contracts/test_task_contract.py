@@ -14,12 +14,13 @@ from torch import Tensor
 from pebench.cli import main
 from pebench.conformance.comparisons import BrokenError
 from pebench.conformance.tasks import TASK_PROPERTIES, TaskBench, check_task
-from pebench.data.base import Prepared
+from pebench.data.base import Prepared, TensorDataModule
 from pebench.data.images import Digits
 from pebench.data.text import Order
 from pebench.models import TextClassifier
-from pebench.tasks import TASKS, TEXT_CLASSIFICATION, Budget, Task, TaskKind, registry, sources
+from pebench.tasks import TASKS, TEXT_CLASSIFICATION, Budget, Task, TaskKind, find_task, registry, sources
 from tests.data.copies import WRITERS
+from tests.data.own_data import book, numbers, paired, tagged, texts, write_csv, write_images, write_jsonl
 
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
 SMALL_COPY = [name for name in TASK_PROPERTIES if name != "chance"]  # whose labels are not those of the data set
@@ -71,6 +72,33 @@ def test_every_other_task_keeps_it_on_a_small_copy(task: str, benches: Any) -> N
         if (task, name) == ("text-imdb", "splits"):
             continue  # one of the two reviews of the copy's test split is, cleaned, one of its training split
         check_task(TASK_PROPERTIES[name], bench)
+
+
+OWN = {
+    "class": ("texts(path={!r})", lambda folder: write_csv(folder / "a.csv", texts())),
+    "number": ("texts(path={!r}, target=number)", lambda folder: write_csv(folder / "n.csv", numbers())),
+    "tags": ("texts(path={!r})", lambda folder: write_jsonl(folder / "t.jsonl", tagged(), ("tokens", "tags"))),
+    "pairs": ("texts(path={!r}, pair=b)", lambda folder: write_csv(folder / "p.csv", paired(), ("text", "b", "y"))),
+    "images": ("images(path={!r})", lambda folder: write_images(folder / "images")),
+    "text": ("corpus(path={!r})", lambda folder: write_book(folder / "b.txt")),
+    "masked": ("corpus(path={!r}, masked=True)", lambda folder: write_book(folder / "b.txt")),
+}
+
+
+def write_book(path: Path) -> Path:
+    path.write_text(book())
+    return path
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_tasks_on_data_of_a_user_keep_it(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    name, write = OWN[kind]
+    bench = TaskBench(find_task(name.format(str(write(tmp_path)))).name)
+    assert bench.task.chance is None
+    assert math.isfinite(bench.chance)
+    for item in TASK_PROPERTIES.values():
+        check_task(item, bench)
 
 
 # Tasks that are broken on purpose
@@ -140,6 +168,19 @@ class Undeclared(Digits):
         yield from super().beyond([*factors, 3])
 
 
+class Silent(Digits):
+    """Does not say what the best constant prediction reaches."""
+
+    chance = TensorDataModule.chance
+
+
+class Boastful(Order):
+    """Says that the best constant prediction reaches more than it does."""
+
+    def chance(self) -> dict[str, float]:
+        return {"accuracy": 0.5}
+
+
 def _kind(module: type) -> TaskKind:
     return replace(TEXT_CLASSIFICATION, module=module)
 
@@ -155,7 +196,8 @@ MUTANTS: dict[str, tuple[str, Task, str]] = {
     "batches count": ("metric", replace(ORDER, kind=_kind(BatchMean)), "as in batches of 64"),
     "wrong chance": ("chance", replace(ORDER, chance=0.5), "accuracy of 0.5 ± 0.02"),
     "wrong chance in bits": ("chance", replace(TASKS["lm-grammar"], chance=1.1), "bits_per_byte of 1.1 ± 0.022"),
-    "no chance": ("declares", replace(ORDER, chance=None), "a chance level"),
+    "no chance": ("declares", replace(DIGITS, data=Silent, chance=None), "a chance level"),
+    "wrong chance of data": ("chance", replace(ORDER, data=Boastful, chance=None), "accuracy of 0.5 ± 0.02"),
     "chance in percent": ("declares", replace(ORDER, chance=33.0), "from 0 to 1"),
     "shorter than trained": ("declares", replace(DIGITS, beyond=(0.5, 2)), "beyond the trained one"),
     "not larger": ("extrapolation", replace(DIGITS, data=Lengthless, beyond=(1.5,)), "examples 1.5x as large, got 1x"),

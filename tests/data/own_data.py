@@ -1,6 +1,7 @@
 """Small data of a user, written for tests."""
 
 import csv
+import itertools
 import json
 import random
 from pathlib import Path
@@ -49,3 +50,20 @@ def write_images(folder: Path, count: int = 40, side: int = 12, mode: str = "RGB
 
 def book(lines: int = 400) -> str:
     return "".join(f"{text}: {label}.\n" for text, label in texts(lines))
+
+
+def numbers(count: int = 200) -> list[tuple[str, float]]:
+    """Texts, each with the mean of the numbers of its words."""
+    return [(text, sum(int(word[4:]) for word in text.split()) / len(text.split())) for text, _ in texts(count)]
+
+
+def tagged(count: int = 200) -> list[tuple[list[str], list[str]]]:
+    """Words, each with a tag that says whether its number is above that of the word before."""
+    rows = [text.split() for text, _ in texts(count)]
+    return [(words, ["O", *("UP" if one < two else "O" for one, two in itertools.pairwise(words))]) for words in rows]
+
+
+def paired(count: int = 200) -> list[tuple[str, str, str]]:
+    """Pairs of texts, each with a class."""
+    rows = texts(2 * count)
+    return [(one, two, label) for (one, label), (two, _) in zip(rows[::2], rows[1::2], strict=True)]

@@ -88,3 +88,35 @@ def test_any_text_is_a_corpus_or_a_message(content):
     if not isinstance(found, str):
         whole = "".join(found[0][split] for split in ("train", "val", "test"))
         assert whole == content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+
+
+WORDS = st.one_of(st.lists(TEXT, max_size=4), TEXT)
+TAGS = st.one_of(st.lists(LABEL, max_size=4), LABEL)
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(WORDS, TAGS), max_size=20), st.integers(0, 40))
+def test_any_tags_are_data_or_a_message(rows, plain):
+    rows = [*((["word", f"plain{index}"], ["a", "b"]) for index in range(plain)), *rows]
+    lines = "\n".join(json.dumps({"tokens": words, "tags": tags}) for words, tags in rows)
+    found = outcome(load_texts, "a.jsonl", lines.encode())
+    if not isinstance(found, str) and found[0].target == "tags":
+        assert all(len(words) == len(tags) for words, tags in zip(found[0].texts, found[0].labels, strict=True))
+        assert {*found[2].tolist()} == {0, 1, 2}
+
+
+@EXAMPLES
+@given(st.text(alphabet="ab O#-1\t\n\r", max_size=60), st.sampled_from([".conll", ".conllu"]), st.integers(0, 40))
+def test_any_words_by_line_are_data_or_a_message(text, ending, plain):
+    row = "{}\tword{}" + ("\t_\tX" + "\t_" * 6 if ending == ".conllu" else "\tX") + "\n"
+    text = "".join(row.format(1, index) + row.format(2, "").replace("X", "Y") + "\n" for index in range(plain)) + text
+    outcome(load_texts, f"a{ending}", text.encode())
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(TEXT, LABEL | st.floats()), max_size=40), st.integers(0, 40))
+def test_any_numbers_are_data_or_a_message(rows, plain):
+    rows = [*rows, *((f"plain text {index}", index / 7) for index in range(plain))]
+    lines = "\n".join(json.dumps({"text": text, "label": label}) for text, label in rows)
+    found = outcome(lambda place: load_texts(Place(place.path, {"target": "number"})), "a.jsonl", lines.encode())
+    assert isinstance(found, str) or len({*found[0].labels}) > 1

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from pebench.data.batches import IGNORE
 from pebench.data.puzzles import A5, Copy, FlipFlop, LookUpIndex, LookUpOffset, Parity, Recall, Reverse, WhatWhere
-from pebench.data.sequences import END, NOTHING, PADDING, SPECIAL, Sequences
+from pebench.data.sequences import END, PADDING, SPECIAL, Sequences
 from pebench.errors import UserError
 from pebench.tasks import TASKS
 
@@ -98,7 +99,7 @@ def made(name: str) -> Sequences:
 
 
 def given(tokens: torch.Tensor, answers: torch.Tensor) -> Answers:
-    return {place: answer for place, answer in enumerate(answers.tolist()) if answer != NOTHING}
+    return {place: answer for place, answer in enumerate(answers.tolist()) if answer != IGNORE}
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -59,7 +59,7 @@ def _known(action: argparse.Action) -> list[str]:
 def _bash(verbs: dict[str, argparse.ArgumentParser]) -> str:
     values, options = [], []
     for verb, parser in verbs.items():
-        words = []
+        words: list[str] = []
         for action in parser._actions:
             words += action.option_strings or _known(action)
             if action.option_strings and (known := _known(action)):

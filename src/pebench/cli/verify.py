@@ -71,20 +71,20 @@ def _verify_task(options: argparse.Namespace) -> int:
             print(folded(f"        expected {broken.expected}\n        got      {broken.got}"))
     if missing:
         print(folded(f"\nThe rest needs the data. {missing}"))
-    _print_task(bench.task)
+    _print_task(bench.task, bench.task.chance if missing else bench.chance)
     held = "Every property that could be checked holds" if missing else "Every property holds"
     sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else f"{held}.\n"))
     return EXIT_FAILED if failed else 0
 
 
-def _print_task(task: Task) -> None:
-    """Print what a task declares."""
+def _print_task(task: Task, chance: float | None) -> None:
+    """Print what a task declares, and its chance level; None if that is not known without the data."""
     percent = " %" if task.percent else ""
     facts = {
         "task": f"{task.name}: {task.summary}",
         "kind": f"{task.kind.name}, {'causal' if task.causal else 'bidirectional'}",
         "metric": f"{task.metric.replace('_', ' ')}, {'higher' if task.higher_is_better else 'lower'} is better",
-        "chance level": f"{task.scale * (task.chance or 0.0):.{task.digits}f}{percent}",
+        "chance level": "of the data" if chance is None else f"{task.scale * chance:.{task.digits}f}{percent}",
         "splits": task.splits,
         "extrapolation": ", ".join(f"{factor:g}x" for factor in task.beyond) or "none",
         "tiers": ", ".join(task.budgets),

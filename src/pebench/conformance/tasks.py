@@ -74,6 +74,12 @@ class TaskBench:
         """The data as it is usually made, which properties leave as it is."""
         return self.data()
 
+    @property
+    def chance(self) -> float:
+        """The chance level that the task declares, else that its data tell; NaN if neither does."""
+        found = self.task.chance
+        return self.usual.chance().get(self.task.metric, math.nan) if found is None else found
+
     def model(self) -> SequenceModule:
         """Return a small model in evaluation, with an output layer that is not zero, as it is at first."""
         sizes = {name: value for name, value in section_values(self.config, "model").items() if name != "dropout"}
@@ -157,8 +163,9 @@ def declares(bench: TaskBench) -> None:
     require(issubclass(task.model_class(), SequenceModule), "a model as a SequenceModule", task.kind.module)
     for tier in task.budgets:
         configure(task.name, "none", tier=tier)
+    told = task.data_class().chance is not TensorDataModule.chance
     # NaN fails the comparison below, with the usual message
-    chance = math.nan if task.chance is None else task.chance
+    chance = (0.0 if told else math.nan) if task.chance is None else task.chance
     require(math.isfinite(chance), "a chance level", task.chance)
     require(0 <= chance <= 1 or not task.percent, "a chance level from 0 to 1, as the metric is a share", chance)
     require(all(factor > 1 for factor in task.beyond), "lengths beyond the trained one", task.beyond)
@@ -244,7 +251,7 @@ def _batches(rows: Any, index: Tensor, size: int) -> Iterator[Any]:
 @_property("chance")
 def chance(bench: TaskBench) -> None:
     """A constant prediction, the best on the training split, reaches the declared chance level on the test split."""
-    model, expected = bench.model(), math.nan if bench.task.chance is None else bench.task.chance
+    model, expected = bench.model(), bench.chance
     fit_constant(model, bench.usual)
     found = bench.measure(model, bench.usual.test_dataloader(), "test")
     allowed = NEAR_CHANCE * (1 if bench.task.percent else abs(expected))

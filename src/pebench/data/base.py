@@ -181,6 +181,10 @@ class TensorDataModule(lightning.LightningDataModule):
         """Return the share of padding among the tokens of the first training epoch; None where nothing is padded."""
         return None
 
+    def chance(self) -> dict[str, float]:
+        """Return what the best constant prediction reaches on the test split, by metric; nothing if it is not known."""
+        return {}
+
     def train_dataloader(self) -> DataLoader[Any]:
         """Return shuffled batches, in an order that seed and epoch decide."""
         data, lengths = self.split("train")
@@ -267,6 +271,12 @@ def check_numbers(numbers: Tensor, count: int | None, what: str) -> None:
     if len(odd := ((numbers < 0) | (numbers >= count)).nonzero()):
         place = odd[0].tolist()
         raise UserError(f"{what}: expected whole numbers from 0 to {count - 1}, got {numbers[*place]} at {place}.")
+
+
+def commonest_share(tensors: Mapping[str, Tensor]) -> dict[str, float]:
+    """Return the accuracy on the test labels of the class that is the most frequent one in training."""
+    commonest = tensors["train_labels"].flatten().bincount().argmax()
+    return {"accuracy": (tensors["test_labels"] == commonest).double().mean().item()}
 
 
 def every_tenth(count: int) -> tuple[Tensor, Tensor]:

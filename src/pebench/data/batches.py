@@ -109,7 +109,7 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
     Args:
         tokens: (total,) all tokens.
         lengths: (count,) tokens of every text.
-        labels: (count,).
+        labels: (count,), numbers of classes, or floats.
 
     Raises:
         ValueError: If these do not fit together.
@@ -121,38 +121,83 @@ class Texts(Dataset[tuple[Tensor, Tensor, Tensor]]):
                 f"expected as many lengths as labels, that add up to all tokens; got {len(lengths)} of "
                 f"{int(lengths.sum())} tokens, {len(labels)} labels and {len(tokens)} tokens"
             )
-        self.tokens, self.lengths, self.labels = tokens, lengths.long(), labels.long()
+        self.tokens, self.lengths = tokens, lengths.long()
+        self.labels = labels if labels.is_floating_point() else labels.long()
         self.starts = self.lengths.cumsum(0) - self.lengths  # where each text begins: the sum of those before
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._padded(self.tokens, index, 0), self.lengths[index], self.labels[index]
+
+    def _padded(self, values: Tensor, index: Tensor, padding: int) -> Tensor:
+        """Return a value of every token of some texts: (B, L)."""
         lengths = self.lengths[index]
         offsets = torch.arange(int(lengths.max()))  # as wide as this batch's longest text, not the data's
         # Padding reads the next text, or at the end of the data the last token; the line below overwrites it.
-        where = (self.starts[index, None] + offsets).clamp_(max=len(self.tokens) - 1)
-        tokens = self.tokens[where].long().masked_fill_(offsets >= lengths[:, None], 0)
-        return tokens, lengths, self.labels[index]
+        where = (self.starts[index, None] + offsets).clamp_(max=len(values) - 1)
+        return values[where].long().masked_fill_(offsets >= lengths[:, None], padding)
 
     def shuffled(self) -> "Texts":
         """Return the same texts, the tokens of each in a random order, which is the same every time."""
+        return Texts(self.tokens[self._order()], self.lengths, self.labels)
+
+    def _order(self) -> Tensor:
+        """Return an order of all tokens in which each stays in its text."""
         # Noise in [0, 1) on top of the text's number sorts tokens within their text. In 32 bit a number in the ten
         # thousands would leave the noise few digits, and many ties.
         noise = torch.rand(len(self.tokens), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         owners = torch.arange(len(self)).repeat_interleave(self.lengths)
-        return Texts(self.tokens[(owners + noise).argsort()], self.lengths, self.labels)
+        return (owners + noise).argsort()
 
     def cut(self, length: int) -> "Texts":
         """Return the same texts, the first tokens of each, this many at most."""
+        return Texts(self.tokens[self._first(length)], self.lengths.clamp(max=length), self.labels)
+
+    def _first(self, length: int) -> Tensor:
+        """Return whether each token is one of the first of its text."""
         places = torch.arange(len(self.tokens)) - self.starts.repeat_interleave(self.lengths)
-        return Texts(self.tokens[places < length], self.lengths.clamp(max=length), self.labels)
+        return places < length
 
     def padding(self, batches: Batches) -> float:
         """Return the share of padding among the tokens of an epoch."""
         longest = [(int(self.lengths[index].max()), self.lengths[index]) for index in batches]
         full = sum(length * len(lengths) for length, lengths in longest)
         return 1 - sum(int(lengths.sum()) for _, lengths in longest) / full
+
+
+class TaggedTexts(Texts):
+    """Texts with a label for every token, which is `IGNORE` at padding.
+
+    Args:
+        tokens: (total,) all tokens.
+        lengths: (count,) tokens of every text.
+        tags: (total,) the label of each token.
+
+    Raises:
+        ValueError: If these do not fit together.
+    """
+
+    def __init__(self, tokens: Tensor, lengths: Tensor, tags: Tensor) -> None:
+        super().__init__(tokens, lengths, torch.zeros_like(lengths))
+        if tags.shape != tokens.shape:
+            raise ValueError(f"expected a tag for each of {len(tokens)} tokens, got {len(tags)} tags")
+        self.tags = tags
+
+    def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        tokens, lengths, _ = super().__getitem__(index)
+        return tokens, lengths, self._padded(self.tags, index, IGNORE)
+
+    def shuffled(self) -> "TaggedTexts":
+        """Return the same texts, the tokens of each in a random order, each with its tag."""
+        order = self._order()
+        return TaggedTexts(self.tokens[order], self.lengths, self.tags[order])
+
+    def cut(self, length: int) -> "TaggedTexts":
+        """Return the same texts, the first tokens of each with their tags, this many at most."""
+        first = self._first(length)
+        return TaggedTexts(self.tokens[first], self.lengths.clamp(max=length), self.tags[first])
 
 
 class Windows(Dataset[tuple[Tensor, Tensor]]):

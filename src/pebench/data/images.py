@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, commonest_share, every_tenth
 from pebench.errors import UserError
 from pebench.formatting import first_line
 from pebench.seeding import stream
@@ -78,6 +78,10 @@ class Images(TensorDataModule):
             for factor in factors
             if not (factor * side / self.patch_size).is_integer()
         }
+
+    def chance(self) -> dict[str, float]:
+        """Return the accuracy on the test split of the class that is the most frequent one in training."""
+        return commonest_share(self.prepared.tensors)
 
     def describe(self) -> dict[str, Any]:
         """Return the shape of the images, and the number of classes."""

@@ -77,6 +77,22 @@ class RunningText(TensorDataModule):
             if round(factor * self.max_len) >= count > self.max_len
         }
 
+    @property
+    def text_vocabulary(self) -> int:
+        """Vocabulary of the text itself, without tokens that stand for none of it."""
+        return self.vocab_size
+
+    def shares(self) -> Tensor:
+        """Return the share of each token in the training text; none is 0, as if all had occurred once more."""
+        counts = self.prepared.tensors["train"].long().bincount(minlength=self.text_vocabulary) + 1
+        return counts / counts.sum(dtype=torch.float64)
+
+    def chance(self) -> dict[str, float]:
+        """Return the bits per byte of the test text by the frequencies of its tokens in training."""
+        targets = self.prepared.tensors["test"][1:].long()
+        size = torch.tensor(self.describe()["token_bytes"])[targets].sum()
+        return {"bits_per_byte": (-self.shares().log2()[targets].sum() / size).item()}
+
     def describe(self) -> dict[str, Any]:
         """Return vocabulary, context, and the bytes that each token stands for."""
         used: list[int] = self.prepared.meta["token_bytes"]

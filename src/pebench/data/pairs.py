@@ -77,6 +77,22 @@ class WikiText2Pairs(LabelledTexts):
         return [np.concatenate((lines[a][-cut:], between, lines[b][: room - cut])) for a, b, cut in pairs]
 
 
+def joined_pairs(first: Sequence[Any], second: Sequence[Any], max_len: int) -> list[Any]:
+    """Return the tokens of each pair with the separator between them; of the longer text the end is cut, as BERT does.
+
+    Args:
+        first: Token ids of each first text.
+        second: Token ids of each second text.
+        max_len: Largest number of tokens of a pair.
+    """
+    room, between, found = max_len - 1, np.asarray([len(SPECIAL)], dtype=np.int32), []
+    for one, other in zip(first, second, strict=True):
+        most = max(room - len(other), room - room // 2)  # what the other leaves, or half
+        head = one[:most]
+        found.append(np.concatenate((head, between, other[: room - len(head)])))
+    return found
+
+
 def lines_of_articles(lines: Sequence[str]) -> tuple[list[str], Tensor]:
     """Return the lines of text in their order, without headings and short ones, and the number of each one's article.
 

@@ -6,12 +6,13 @@ from abc import abstractmethod
 import torch
 from torch import Generator, Tensor
 
-from pebench.data.sequences import END, NOTHING, SPECIAL, Sequences
+from pebench.data.batches import IGNORE
+from pebench.data.sequences import END, SPECIAL, Sequences
 
 
 def _answers_at_the_end(answers: Tensor, length: int) -> Tensor:
     """Return the answers of the last tokens of sequences of `length` tokens, in which nothing else is asked."""
-    return torch.nn.functional.pad(answers, (length - answers.shape[1], 0), value=NOTHING)
+    return torch.nn.functional.pad(answers, (length - answers.shape[1], 0), value=IGNORE)
 
 
 class Copy(Sequences):
@@ -112,7 +113,7 @@ class WhatWhere(Sequences):
         offset = torch.cat((torch.arange(-self.REACH, 0), torch.arange(1, self.REACH + 1)))[step]
         answers = letters.gather(1, place + offset)
         asked = torch.stack((alphabet[:, :2], SPECIAL + step), dim=2).flatten(1)  # letter, offset, letter, offset
-        unasked = torch.full_like(answers, NOTHING)
+        unasked = torch.full_like(answers, IGNORE)
         return torch.cat((letters, asked), dim=1), _answers_at_the_end(
             torch.stack((unasked, answers), dim=2).flatten(1), length
         )
@@ -151,7 +152,7 @@ class FlipFlop(Sequences):
     """
 
     title = "flip_flop"
-    WRITE, READ, IGNORE, BIT = range(SPECIAL, SPECIAL + 4)
+    WRITE, READ, SKIP, BIT = range(SPECIAL, SPECIAL + 4)
 
     def words(self) -> int:
         """Return three instructions and two bits."""
@@ -160,7 +161,7 @@ class FlipFlop(Sequences):
     def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
         """An instruction and its bit are two tokens."""
         pairs = length // 2
-        kinds = torch.tensor([self.WRITE, self.READ, *8 * [self.IGNORE]])
+        kinds = torch.tensor([self.WRITE, self.READ, *8 * [self.SKIP]])
         instruction = kinds[torch.randint(10, (count, pairs), generator=noise)]
         instruction[:, 0], instruction[:, -1] = self.WRITE, self.READ
         bit = torch.randint(2, (count, pairs), generator=noise)
@@ -168,7 +169,7 @@ class FlipFlop(Sequences):
         written = torch.where(instruction == self.WRITE, place, -1).cummax(dim=1).values  # where it was last
         reads = instruction == self.READ
         bit = torch.where(reads, bit.gather(1, written), bit) + self.BIT
-        answers = torch.stack((torch.where(reads, bit, NOTHING), torch.full_like(bit, NOTHING)), dim=2)
+        answers = torch.stack((torch.where(reads, bit, IGNORE), torch.full_like(bit, IGNORE)), dim=2)
         return torch.stack((instruction, bit), dim=2).flatten(1), answers.flatten(1)
 
 

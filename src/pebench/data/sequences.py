@@ -10,10 +10,8 @@ from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers
+from pebench.data.batches import IGNORE
 from pebench.errors import UserError
-
-NOTHING = -100
-"""The answer of a token that is not asked; losses leave it out."""
 
 PADDING, END = 0, 1
 """Tokens of every vocabulary: behind a sequence, and between what is given and what is asked."""
@@ -75,7 +73,7 @@ class Sequences(TensorDataModule):
             noise: Source of all randomness.
 
         Returns:
-            Tokens and answers, both (count, length) integers; answers are `NOTHING` where a token is not asked.
+            Tokens and answers, both (count, length) integers; answers are `IGNORE` where a token is not asked.
         """
 
     def read(self) -> Prepared:
@@ -103,7 +101,7 @@ class Sequences(TensorDataModule):
         tokens, answers = self.draw(count, length, noise)
         missing = self.max_len - tokens.shape[1]
         tokens = torch.nn.functional.pad(tokens, (0, missing), value=PADDING)
-        answers = torch.nn.functional.pad(answers, (0, missing), value=NOTHING)
+        answers = torch.nn.functional.pad(answers, (0, missing), value=IGNORE)
         return torch.cat((tokens, answers), dim=1).to(torch.int32)
 
     def check(self) -> None:
@@ -112,7 +110,7 @@ class Sequences(TensorDataModule):
         for name in SPLITS:
             tokens, answers = self.prepared.tensors[f"{name}_rows"].chunk(2, dim=1)
             check_numbers(tokens, self.vocab_size, f"{self.title}: tokens of the split {name}")
-            check_numbers(answers[answers != NOTHING], self.vocab_size, f"{self.title}: answers of the split {name}")
+            check_numbers(answers[answers != IGNORE], self.vocab_size, f"{self.title}: answers of the split {name}")
 
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
         """Return the sequences of a split."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import SPLITS, Prepared, check_numbers, every_tenth
+from pebench.data.base import SPLITS, Prepared, check_numbers, commonest_share, every_tenth
 from pebench.data.batches import Batches, Texts
 from pebench.data.hub import load_hub
 from pebench.data.lengths import OtherLengths
@@ -33,6 +33,8 @@ class LabelledTexts(OtherLengths):
     """
 
     num_classes: ClassVar[int] = 2
+    special: ClassVar[Sequence[str]] = SPECIAL
+    """Tokens that the vocabulary begins with."""
 
     def __init__(
         self,
@@ -70,6 +72,10 @@ class LabelledTexts(OtherLengths):
         for label, factor, longer in self.at_lengths(factors):
             yield label, self._all_of(longer, longer.lengths, size=factor)
 
+    def chance(self) -> dict[str, float]:
+        """Return the accuracy on the test split of the class that is the most frequent one in training."""
+        return commonest_share(self.prepared.tensors)
+
     def describe(self) -> dict[str, Any]:
         """Return the sizes of vocabulary, text and label set."""
         return {"vocab_size": self.vocab_size, "max_len": self.max_len, "num_classes": self.num_classes}
@@ -80,16 +86,24 @@ class LabelledTexts(OtherLengths):
         Raises:
             UserError: If the vocabulary has no room for the special tokens.
         """
-        if self.vocab_size < len(SPECIAL):
-            raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
-        tokenizer = train_words(rows["train"].texts, self.vocab_size)
+        if self.vocab_size < len(self.special):
+            raise UserError(f"data.vocab_size must be at least {len(self.special)} here, got {self.vocab_size}.")
+        tokenizer = self.vocabulary(rows["train"].texts)
         tensors: dict[str, Tensor] = {}
         for name in SPLITS:
             part = rows.pop(name)  # so that strings are freed once they are token ids
-            tokens, lengths = encode(tokenizer, part.texts, self.max_len)
+            tokens, lengths = self.numbered(tokenizer, part.texts)
             labels = torch.tensor(part.labels)
             tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
+
+    def vocabulary(self, texts: Sequence[str]) -> Any:
+        """Return a `tokenizers.Tokenizer` with a vocabulary made from the training texts."""
+        return train_words(texts, self.vocab_size, self.special)
+
+    def numbered(self, tokenizer: Any, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Return the tokens of texts, end to end, and the length of each."""
+        return encode(tokenizer, texts, self.max_len)
 
     def padding(self) -> float:
         """Return the share of padding among the tokens of the first training epoch."""

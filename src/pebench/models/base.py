@@ -1,4 +1,4 @@
-"""Base of the three LightningModules: the trunk, one step, the optimizer, checkpoints that load by themselves."""
+"""Base of all LightningModules: the trunk, one step, the optimizer, checkpoints that load by themselves."""
 
 import math
 from collections.abc import Mapping
@@ -214,7 +214,7 @@ class SequenceModule(lightning.LightningModule):
 
 
 class Classifier(SequenceModule):
-    """Base of the two classifiers. A batch holds the arguments of `forward`, then the labels (B,)."""
+    """Base of the classifiers. A batch holds the arguments of `forward`, then the labels (B,)."""
 
     def finish_classes(self, num_classes: int) -> None:
         """Call `finish` with the metrics of a classifier."""

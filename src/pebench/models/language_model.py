@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,9 @@ class LanguageModel(SequenceModule):
         ValueError: If the sizes make no model, or the encoding cannot serve it.
     """
 
+    causal: ClassVar[bool] = True
+    """True if a token sees only those before it."""
+
     token_bytes: Tensor
 
     def __init__(
@@ -58,7 +61,7 @@ class LanguageModel(SequenceModule):
         token_pace: float | None = None,
         **options: Unpack[TrunkOptions],
     ) -> None:
-        super().__init__(encoding, encoding_args, extent=(max_len,), causal=True, **options)
+        super().__init__(encoding, encoding_args, extent=(max_len,), causal=self.causal, **options)
         self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(vocab_size).
         self.head = None if tied else Linear(self.trunk.d_model, vocab_size, gain=0.0)

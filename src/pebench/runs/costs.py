@@ -118,7 +118,7 @@ def _check_task_has(config: RunConfig) -> None:
         (
             "model.tied",
             model.tied,
-            task.kind.per_token and not task.image,
+            task.kind.per_token and not task.image and not task.num_classes,
             "tasks that predict tokens, as lm-wikitext2",
         ),
         ("model.token_pace", model.token_pace, not task.image, "tasks on text, which have a token table"),

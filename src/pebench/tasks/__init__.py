@@ -2,15 +2,28 @@
 
 from pebench.tasks.base import ROUNDING, Budget, Task, with_smoke
 from pebench.tasks.configurations import configure, default_tier, metric_text, reconfigure, recorded_task
-from pebench.tasks.kinds import IMAGE_CLASSIFICATION, LANGUAGE_MODELLING, TEXT_CLASSIFICATION, TaskKind
+from pebench.tasks.kinds import (
+    IMAGE_CLASSIFICATION,
+    LANGUAGE_MODELLING,
+    MASKED_LANGUAGE_MODELLING,
+    REGRESSION,
+    SEQUENCE_TASK,
+    TEXT_CLASSIFICATION,
+    TOKEN_TAGGING,
+    TaskKind,
+)
 from pebench.tasks.registry import TASKS, find_task, register_task
 
 __all__ = [
     "IMAGE_CLASSIFICATION",
     "LANGUAGE_MODELLING",
+    "MASKED_LANGUAGE_MODELLING",
+    "REGRESSION",
     "ROUNDING",
+    "SEQUENCE_TASK",
     "TASKS",
     "TEXT_CLASSIFICATION",
+    "TOKEN_TAGGING",
     "Budget",
     "Task",
     "TaskKind",

@@ -39,7 +39,7 @@ class Task:
         splits: The rule by which train, validation and test are separate.
         budgets: Model, data and training settings by tier: those of `pebench.config.TIERS`; see `with_smoke`.
         chance: The headline metric on the test split of the best constant prediction, at the default tier: what a model
-            reaches that ignores its input. ``None`` where that has not been measured.
+            reaches that ignores its input. ``None`` where the data tell it: see `TensorDataModule.chance`.
         beyond: Lengths (or image sides) of the length (resolution) extrapolation, in multiples of the trained one.
         cite: Works to cite for the data: keys of `references.bib`.
         source: Where the data comes from, with the pinned revision or checksum; ``None`` if it is embedded.

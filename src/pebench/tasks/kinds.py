@@ -22,14 +22,10 @@ class TaskKind:
         A kind that pebench has no module for is declared with a module of one's own:
 
         >>> tagging = TaskKind(
-        ...     name="tagging", module="my_models:Tagger", metric="f1", higher_is_better=True, unit="texts",
+        ...     name="entity tagging", module="my_models:Tagger", metric="f1", higher_is_better=True, unit="texts",
         ...     causal=False, per_token=True, percent=True,
         ... )
-        >>> regression = TaskKind(
-        ...     name="regression", module="my_models:Regressor", metric="squared_error", higher_is_better=False,
-        ...     unit="texts", causal=False,
-        ... )
-        >>> (tagging.scale, tagging.digits), (regression.scale, regression.digits)
+        >>> (tagging.scale, tagging.digits), (REGRESSION.scale, REGRESSION.digits)
         ((100, 2), (1, 4))
     """
 
@@ -74,4 +70,25 @@ LANGUAGE_MODELLING = TaskKind(
 SEQUENCE_TASK = TaskKind(
     name="sequence task", module="pebench.models.solver:SequenceSolver",
     metric="accuracy", higher_is_better=True, unit="sequences", causal=True, per_token=True, percent=True,
+)  # fmt: skip
+
+# In variances of the training targets: the mean predicts to about 1, and 1 less this is about R squared, which would
+# divide by the variance of a test split that may be small.
+REGRESSION = TaskKind(
+    name="regression", module="pebench.models.text_regressor:TextRegressor",
+    metric="squared_error", higher_is_better=False, unit="texts", causal=False,
+)  # fmt: skip
+
+# The share of right tokens, as for parts of speech. For names, where nearly all tokens are outside of any, compare it
+# with the chance level: it is no F1 of entities.
+TOKEN_TAGGING = TaskKind(
+    name="token tagging", module="pebench.models.token_tagger:TokenTagger",
+    metric="accuracy", higher_is_better=True, unit="texts", causal=False, per_token=True, percent=True,
+)  # fmt: skip
+
+# Bits instead of accuracy: they still change where the best guess stays the same. Not per byte: a masked token of many
+# bytes is another question than as many masked bytes, so vocabularies do not compare anyway.
+MASKED_LANGUAGE_MODELLING = TaskKind(
+    name="masked language modelling", module="pebench.models.masked_language_model:MaskedLanguageModel",
+    metric="bits_per_token", higher_is_better=False, unit="windows", causal=False, per_token=True,
 )  # fmt: skip

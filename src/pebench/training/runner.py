@@ -255,11 +255,18 @@ def _make_record(
         throughput=examples / stopwatch.seconds if stopwatch.seconds else None,
         peak_memory_gib=memory,
         duration_s=stopwatch.wall,
-        dataset={"fingerprint": data.fingerprint, "sizes": data.sizes(), "padding": data.padding()},
+        dataset=_dataset(config, data),
         environment=_circumstances(config, attempt),
         position_shares=shares,
         started=stopwatch.started,
     )
+
+
+def _dataset(config: RunConfig, data: TensorDataModule) -> dict[str, Any]:
+    """Return the record's part on the data; with the chance level where the task does not declare one."""
+    task, found = find_task(config.task), {"fingerprint": data.fingerprint, "sizes": data.sizes()}
+    chance = data.chance().get(task.metric) if task.chance is None else None
+    return {**found, "padding": data.padding(), **({} if chance is None else {"chance": chance})}
 
 
 def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:

@@ -21,6 +21,7 @@ def table_facts(table: Table) -> dict[str, Prose]:
     fingerprints = " / ".join(fingerprint[:12] for fingerprint in origin["data"])
     versions = [f"{name} {found[name]}" for name in ("protocol", "pebench", "torch", "lightning", "commit")]
     metric, mode = table.task.monitored(config.train.monitor)
+    places = "; train: places for a window" * (table.task.unit == "windows")
     facts = {
         "Settings": group_title([table]),
         "Matched by": REGIME_TEXT[config.regime],
@@ -29,9 +30,13 @@ def table_facts(table: Table) -> dict[str, Prose]:
         "Input": _input(table),
         "Weights chosen by": f"{texts.BEST[mode]} {metric}{_chosen_at(table)}",
         "Splits": table.task.splits_before.get(table.protocol, table.task.splits),
-        "Data": f"SHA-256 {fingerprints} ({found['sizes']}{'; train: places for a window' * table.task.causal})",
+        "Data": f"SHA-256 {fingerprints} ({found['sizes']}{places})",
         "Versions": ", ".join(versions),
     }
+    chances = [record.dataset["chance"] for record in table.records if "chance" in record.dataset]
+    if chances:
+        level = f"{table.task.scale * chances[0]:.{table.task.digits}f}{' %' * table.task.percent}"
+        facts["Chance"] = f"{level}, by the best constant prediction"
     if "plug-ins" in found:
         facts["Plug-ins"] = found["plug-ins"]
     facts["Device"] = _device(table, found)

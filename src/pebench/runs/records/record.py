@@ -42,7 +42,8 @@ class Record:
         peak_memory_gib: Largest resident memory of the process while it trained, or of the accelerator if one was used.
         duration_s: Wall-clock time of the whole run.
         dataset: ``fingerprint`` (SHA-256 of the prepared data), ``sizes`` per split, ``padding`` (share of the
-            tokens in a training epoch that are padding).
+            tokens in a training epoch that are padding), and ``chance`` (the headline metric on the test split of the
+            best constant prediction) where the task does not declare it.
         environment: ``versions``, ``commit``, ``source`` (SHA-256 of pebench's code), ``device``, ``devices``,
             ``threads``, ``precision``, ``compiled``, ``attention`` (kernel), and ``plugins`` and ``task``, where an
             encoding or the task is a plug-in.

@@ -218,7 +218,9 @@ FIELDS: Mapping[str, Check] = {
     "throughput": number(0, none=True),
     "peak_memory_gib": number(0, none=True),
     "duration_s": number(0, none=True),
-    "dataset": names_to(_plain, {"fingerprint": words, "sizes": SIZES, "padding": number(0, 1, none=True)}),
+    "dataset": names_to(
+        _plain, {"fingerprint": words, "sizes": SIZES, "padding": number(0, 1, none=True), "chance": number()}
+    ),
     "environment": names_to(
         _plain,
         {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pebench.errors import UserError
 from pebench.tasks.own import image_folder, running_text
-from pebench.tasks.own.tables import READERS
+from pebench.tasks.own.readers import READERS
 
 KINDS = {"images": image_folder.ENDINGS, "texts": tuple(READERS), "corpus": running_text.ENDINGS}
 """Endings of files by the task that takes them."""

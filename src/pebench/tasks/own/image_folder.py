@@ -19,7 +19,7 @@ from pebench.tasks.own.cuts import content_key, split_examples
 from pebench.tasks.own.files import SPLIT_NAMES, require_train
 from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, sizes_text
-from pebench.tasks.own.tables import class_order
+from pebench.tasks.own.targets import class_order
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The task `corpus`: language modelling of a user's running text. No torch here."""
+"""The task `corpus`: language modelling, causal or masked, of a user's running text. No torch here."""
 
 import hashlib
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError, unknown_name
 from pebench.tasks.base import Budget, Task, with_smoke
-from pebench.tasks.kinds import LANGUAGE_MODELLING
+from pebench.tasks.kinds import LANGUAGE_MODELLING, MASKED_LANGUAGE_MODELLING
 from pebench.tasks.own.files import SPLITS, files_by_split, require_train, text_of
 from pebench.tasks.own.places import Place, Survey, place_of
 from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
@@ -18,7 +18,7 @@ ENDINGS = (".txt", ".md", ".text", ".rst", ".tex")
 TOKENS = {"bytes": "bytes", "chars": "characters", "bpe": "byte-pair tokens"}
 """Ways to cut a text into tokens, with their names for people."""
 
-USUAL = {"tokens": "bytes", "max_len": 128, "vocab_size": 256, "steps": 1000, "batch_size": 16}
+USUAL = {"tokens": "bytes", "masked": False, "max_len": 128, "vocab_size": 256, "steps": 1000, "batch_size": 16}
 """Options that a name leaves out where they have these values."""
 
 LEAST = 20
@@ -30,10 +30,11 @@ RULE = (
 )
 
 
-def corpus(
+def corpus(  # noqa: PLR0913 - options, which users know by name
     *,
     path: str = "",
     tokens: str = "bytes",
+    masked: bool = False,
     name: str = "",
     data: str = "",
     max_len: int = 0,
@@ -46,6 +47,7 @@ def corpus(
     Args:
         path: File of the text, or folder of texts.
         tokens: One of `TOKENS`.
+        masked: Predict tokens that are masked, from both sides, in place of the next token.
         name: Name of the data in tables; the file's by default.
         data: Name and checksum of data that are known, in place of a path.
         max_len: Tokens in a window.
@@ -62,19 +64,20 @@ def corpus(
     given: dict[str, Any] = {option: value for option, value in sizes.items() if value}
     if path:
         # Only how it is read goes with the place; the survey depends on the tokens, too.
-        data, survey = key_of(f"corpus {tokens}", place_of(path), name, lambda place: _survey(place, tokens))
+        kind = f"corpus {tokens}{' masked' * masked}"
+        data, survey = key_of(kind, place_of(path), name, lambda place: _survey(place, tokens, masked))
         given = {**survey.options, **given}
     check_key("corpus", data)
-    values = {**USUAL, **given, "tokens": tokens, "data": data}
+    values = {**USUAL, **given, "tokens": tokens, "masked": masked, "data": data}
     train = TrainConfig(max_steps=values["steps"], batch_size=values["batch_size"], learning_rate=2e-3)
     settings = DataConfig(max_len=values["max_len"], vocab_size=values["vocab_size"])
     return OwnTask(
         name=full_name("corpus", values, USUAL),
-        summary=f"Your text {data}, {TOKENS[tokens]}",
-        kind=LANGUAGE_MODELLING,
-        data="pebench.data.own:OwnCorpus",
-        data_args={"own": data, "tokens": tokens},
-        prepared_by=("own", "tokens", "vocab_size"),
+        summary=f"Your text {data}, {TOKENS[tokens]}{', masked' * masked}",
+        kind=MASKED_LANGUAGE_MODELLING if masked else LANGUAGE_MODELLING,
+        data=f"pebench.data.own:{'OwnMaskedCorpus' if masked else 'OwnCorpus'}",
+        data_args={"own": data, "tokens": tokens} | ({"masked": True} if masked else {}),
+        prepared_by=("own", "tokens", "vocab_size") + ("masked",) * masked,
         beyond=(2, 4),
         splits=RULE,
         budgets=with_smoke(quick=Budget(ModelConfig(d_model=64, num_layers=2, num_heads=2), settings, train)),
@@ -133,7 +136,7 @@ def _cut(texts: dict[str, str]) -> tuple[dict[str, str], str]:
     return {split: found[split] for split in SPLITS}, rule
 
 
-def _survey(place: Place, tokens: str) -> Survey:
+def _survey(place: Place, tokens: str, masked: bool) -> Survey:
     texts, sha256, remarks = load(place)
     train = texts["train"]
     size = len(train.encode())
@@ -143,5 +146,5 @@ def _survey(place: Place, tokens: str) -> Survey:
     shortest = min(len(text) for text in texts.values())
     longest = power_of_two(shortest / (2 * LEAST), 8, 128)
     batch_size, steps = batch_and_steps(count // longest, 16)
-    options = {"max_len": longest, "vocab_size": vocabulary, "batch_size": batch_size, "steps": steps}
-    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}", sizes_text(options)])
+    options = {"max_len": longest, "vocab_size": vocabulary + masked, "batch_size": batch_size, "steps": steps}
+    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}{' and a mask' * masked}", sizes_text(options)])
