@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from pebench.engine.run import run, run_suite
     from pebench.engine.suite import Suite, load_suite
     from pebench.errors import UserError
-    from pebench.models import LanguageModel, MaskedLanguageModel, TextClassifier, TextRegressor, TokenTagger, ViT
+    from pebench.models import (
+        LanguageModel,
+        MaskedLanguageModel,
+        SequenceSolver,
+        TextClassifier,
+        TextRegressor,
+        TokenTagger,
+        ViT,
+    )
     from pebench.results.frame import Results, load_results
     from pebench.tasks import Task, TaskKind, register_task
     from pebench.training.analysis import Analysis, analyze
@@ -37,6 +45,7 @@ _WHERE = {
     "TokenTagger": "pebench.models",
     "LanguageModel": "pebench.models",
     "MaskedLanguageModel": "pebench.models",
+    "SequenceSolver": "pebench.models",
     "ViT": "pebench.models",
     "datamodule": "pebench.data",
     "Analysis": "pebench.training.analysis",
@@ -56,7 +65,7 @@ _WHERE = {
 
 __all__ = [
     "Analysis", "EncodingSpec", "LanguageModel", "MaskedLanguageModel", "Observer", "PositionalEncoding", "Results",
-    "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT", "__version__",
+    "SequenceSolver", "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT", "__version__",
     "analyze", "datamodule", "load_results", "load_suite", "preview_suite", "register", "register_task", "run",
     "run_suite", "swap",
 ]  # fmt: skip

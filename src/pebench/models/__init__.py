@@ -9,14 +9,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pebench.models.language_model import LanguageModel
     from pebench.models.masked_language_model import MaskedLanguageModel
+    from pebench.models.solver import SequenceSolver
     from pebench.models.text_classifier import TextClassifier
     from pebench.models.text_regressor import TextRegressor
     from pebench.models.token_tagger import TokenTagger
     from pebench.models.vit import ViT
 
-__all__ = ["LanguageModel", "MaskedLanguageModel", "TextClassifier", "TextRegressor", "TokenTagger", "ViT"]
+__all__ = [
+    "LanguageModel",
+    "MaskedLanguageModel",
+    "SequenceSolver",
+    "TextClassifier",
+    "TextRegressor",
+    "TokenTagger",
+    "ViT",
+]
 _FILES = {
     "LanguageModel": "language_model", "MaskedLanguageModel": "masked_language_model",
+    "SequenceSolver": "solver",
     "TextClassifier": "text_classifier", "TextRegressor": "text_regressor", "TokenTagger": "token_tagger", "ViT": "vit",
 }  # fmt: skip
 
