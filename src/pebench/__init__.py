@@ -65,9 +65,9 @@ _WHERE = {
 
 __all__ = [
     "Analysis", "EncodingSpec", "LanguageModel", "MaskedLanguageModel", "Observer", "PositionalEncoding", "Results",
-    "SequenceSolver", "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT", "__version__",
-    "analyze", "datamodule", "load_results", "load_suite", "preview_suite", "register", "register_task", "run",
-    "run_suite", "swap",
+    "SequenceSolver", "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT",
+    "__version__", "analyze", "datamodule", "load_results", "load_suite", "preview_suite", "register", "register_task",
+    "run", "run_suite", "swap",
 ]  # fmt: skip
 
 
