@@ -41,6 +41,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PEBENCH_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("PEBENCH_DATA_DIR", raising=False)
+        patch.delenv("COLUMNS", raising=False)  # xdist's workers have it, and lines would be folded as in a terminal
         yield
 
 

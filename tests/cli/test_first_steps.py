@@ -32,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "place", "some"),
     [
@@ -78,7 +79,7 @@ def test_the_doctor_tells_what_can_run_and_how_long_it_takes(here: Path, monkeyp
     assert titles == ["Network", "Cache", "Data", "Machine", "Versions", "Time"]
     assert "does not answer within 2 s" in told.text
     assert f"  {here / 'cache'}: 0.0 GiB, writable" in told.lines
-    assert "  comes with pebench: vit-digits, text-order, lm-grammar" in told.lines
+    assert "  comes with pebench: vit-digits, text-order, lm-grammar, seq-copy" in told.text
     assert "not here, downloaded at the first run: " in told.text
     assert "--suite quickstart: about " in told.text
     assert " days for one run" in told.lines[-1]  # of the tier full

@@ -46,7 +46,7 @@ def test_a_reader_that_leaves_early_causes_no_traceback(arguments: Sequence[str]
         assert process.stderr.read() == ""
 
 
-@pytest.mark.parametrize("delay", [0.2, 1.0])
+@pytest.mark.parametrize("delay", [pytest.param(0.2, marks=pytest.mark.slow), 1.0])
 def test_an_interrupt_while_starting_causes_no_traceback(delay: float, tmp_path: Path) -> None:
     with pebench(*TWO_BY_TWO, "--out", str(tmp_path), start_new_session=True) as process:
         process.stdout.readline()

@@ -41,7 +41,10 @@ def found(maker: Any, name: str) -> list[str]:
     return mending_lines(PROPERTIES[name], *broken(Subject(maker), name))
 
 
-@pytest.mark.parametrize(("encoding", "changes", "name", "lines"), CASES)
+@pytest.mark.parametrize(
+    ("encoding", "changes", "name", "lines"),
+    [*CASES[:3], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[3:])],
+)
 def test_the_line_that_is_missing_or_wrong_is_found(
     encoding: str, changes: dict[str, Any], name: str, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,10 @@ def test_every_command_of_a_guide_parses(guide: Path, tmp_path: Path, monkeypatc
         "import pebench\nfrom pebench.tasks import TASKS\nclass MyEncoding(pebench.PositionalEncoding): ...\n"
         "def my_task(*, length: int = 16): return TASKS['text-order']\n"
     )
-    write_csv(tmp_path / "reviews.csv", texts(), ("review", "stars"))
+    rows = [(*row, str(index % 7)) for index, row in enumerate(texts())]
+    write_csv(tmp_path / "reviews.csv", rows, ("review", "stars", "score"))
+    pairs = [(text, other, label) for (text, label), (other, _) in zip(texts(), reversed(texts()), strict=True)]
+    write_csv(tmp_path / "questions.csv", pairs, ("asked", "known", "label"))
     write_images(tmp_path / "photos")
     (tmp_path / "book.txt").write_text(book())
     monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))

@@ -47,11 +47,13 @@ def benches(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 CASES = [
-    pytest.param(task, name, id=f"{task}-{name}")
-    for task in EMBEDDED
-    for name in TASK_PROPERTIES
-    if not task.startswith("seq-") or task == "seq-recall" or name in ("declares", "chance", "extrapolation")
-]  # sequence tasks share their data module, but for what they draw
+    # Sequence tasks share their data module, but for what they draw.
+    pytest.param(
+        task, name, id=f"{task}-{name}",
+        marks=[pytest.mark.slow] * (task.startswith("seq-") and task != "seq-recall" and name != "declares"),
+    )
+    for task in EMBEDDED for name in TASK_PROPERTIES
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("task", "name"), CASES)
@@ -90,7 +92,9 @@ def write_book(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in ("text", "masked"))) for kind in OWN]
+)
 def test_tasks_on_data_of_a_user_keep_it(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))
     name, write = OWN[kind]
@@ -161,6 +165,13 @@ class Lengthless(Digits):
         yield "1.5x", self.test_dataloader()
 
 
+class Sizeless(Digits):
+    """Leaves out the sizes that the task declares."""
+
+    def beyond(self, factors: Any) -> Any:
+        yield "shuffled", self.test_dataloader()
+
+
 class Undeclared(Digits):
     """Measures a size that the task does not declare."""
 
@@ -202,7 +213,7 @@ MUTANTS: dict[str, tuple[str, Task, str]] = {
     "shorter than trained": ("declares", replace(DIGITS, beyond=(0.5, 2)), "beyond the trained one"),
     "not larger": ("extrapolation", replace(DIGITS, data=Lengthless, beyond=(1.5,)), "examples 1.5x as large, got 1x"),
     "undeclared size": ("extrapolation", replace(DIGITS, data=Undeclared), r"one of the declared sizes"),
-    "no size": ("extrapolation", replace(ORDER, beyond=(2,)), "some of the declared sizes"),
+    "no size": ("extrapolation", replace(DIGITS, data=Sizeless), "some of the declared sizes"),
     "two lines": ("declares", replace(ORDER, **NO_LINES), "a line of text as its summary"),
     "no data module": ("declares", replace(ORDER, data=dict), "data as a TensorDataModule"),
 }

@@ -51,6 +51,7 @@ def test_offline_a_commit_is_needed(hub, monkeypatch):
     assert not hub
 
 
+@pytest.mark.slow
 def test_what_the_hub_does_not_have_is_told(hub):
     with pytest.raises(UserError, match=r"the hub's data set someone/other@\w+ cannot be read"):
         find_task("texts(hub=someone/other)")

@@ -53,6 +53,7 @@ def test_the_python_of_the_documentation_runs(
     assert len(names["accuracies"].found) == 1
 
 
+@pytest.mark.slow
 def test_kept_weights_predict_new_data(tmp_path: Path) -> None:
     example = runpy.run_path(str(ROOT / "examples" / "predict.py"))
     usual, moved = example["main"](tmp_path, max_steps=40)

@@ -62,6 +62,7 @@ ARGUMENTS = {
     "vit": {},
     "text": {"vocab_size": 11, "max_len": 8},
     "lm": {"vocab_size": 11, "max_len": 8, "token_bytes": [1] * 11},
+    "seq": {"vocab_size": 11, "max_len": 8},
 }
 
 

@@ -116,8 +116,9 @@ def test_what_is_no_task_is_refused_by_name(name: str, reason: str, here: Workpl
 
 
 def test_a_module_that_fails_is_reported(here: Workplace) -> None:
+    module = here.module("raise KeyError('gone')\nwhole = 3")
     with pytest.raises(UserError, match=r"importing \w+ failed with KeyError: 'gone'"):
-        find_task(f"{here.module('raise KeyError(chr(103) + chr(111) + chr(110) + chr(101))')}:whole")
+        find_task(f"{module}:whole")
 
 
 def test_a_registered_task_is_known_by_its_name(here: Workplace) -> None:

@@ -150,7 +150,7 @@ def test_a_logger_given_twice_is_refused() -> None:
         check_loggers([CSV, CSV])
 
 
-@pytest.mark.parametrize("executor", ["sequential", "local"])
+@pytest.mark.parametrize("executor", ["sequential", pytest.param("local", marks=pytest.mark.slow)])
 def test_every_executor_hands_loggers_on(executor: str, tmp_path: Path) -> None:
     results = pebench.run(
         "vit-digits", ["add"], 1, tier="smoke", out=tmp_path, executor=executor, device="cpu", threads=1, loggers=CSV
@@ -166,6 +166,7 @@ def test_printed_commands_name_the_logger(tmp_path: Path, capsys: pytest.Capture
     assert f"--logger '{text}'" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_several_processes_of_a_run_log_once(tmp_path: Path) -> None:
     from pebench.training.ddp import run_on_devices
 
