@@ -10,11 +10,13 @@ LENGTH = 32
 """Tokens of the longest sequence in training."""
 
 
-def _sequences(name: str, vocab_size: int, steps: int, **rest: Any) -> Task:
+def _sequences(name: str, puzzle: str, summary: str, vocab_size: int, steps: int = 1000, **rest: Any) -> Task:
     data = DataConfig(max_len=LENGTH, vocab_size=vocab_size)
     model = ModelConfig(d_model=64, num_layers=2, num_heads=4)
     return Task(
         name=f"seq-{name}",
+        summary=f"{summary} (generated)",
+        data=f"pebench.data.puzzles:{puzzle}",
         kind=SEQUENCE_TASK,
         splits="different sequences of one generator, dealt out at random: 20,000 train, 1,000 validation; 2,000 of "
         "the full length test",
@@ -32,84 +34,39 @@ def _sequences(name: str, vocab_size: int, steps: int, **rest: Any) -> Task:
 
 TASKS = (
     _sequences(
-        "copy",
-        vocab_size=12,
-        steps=500,
-        summary="Copy a sequence of letters (generated)",
-        data="pebench.data.puzzles:Copy",
-        chance=0.1,
-        cite=("kazemnejad2023impact",),
+        "copy", "Copy", "Copy a sequence of letters",
+        vocab_size=12, steps=500, chance=0.1, cite=("kazemnejad2023impact",),
     ),
     _sequences(
-        "reverse",
-        vocab_size=12,
-        steps=500,
-        summary="Say a sequence of letters backwards (generated)",
-        data="pebench.data.puzzles:Reverse",
-        chance=0.1,
-        cite=("kazemnejad2023impact",),
+        "reverse", "Reverse", "Say a sequence of letters backwards",
+        vocab_size=12, steps=500, chance=0.1, cite=("kazemnejad2023impact",),
     ),
     _sequences(
-        "lookup-index",
-        vocab_size=24,
-        steps=1000,
-        summary="Which letter is the i-th from the beginning? (generated)",
-        data="pebench.data.puzzles:LookUpIndex",
-        chance=0.1,
-        cite=("pebench",),
+        "lookup-index", "LookUpIndex", "Which letter is the i-th from the beginning?",
+        vocab_size=24, chance=0.1, cite=("pebench",),
     ),
     _sequences(
-        "lookup-offset",
-        vocab_size=24,
-        steps=1000,
-        summary="Which letter stands k tokens before? (generated)",
-        data="pebench.data.puzzles:LookUpOffset",
-        chance=0.1,
-        cite=("pebench",),
+        "lookup-offset", "LookUpOffset", "Which letter stands k tokens before?",
+        vocab_size=24, chance=0.1, cite=("pebench",),
     ),
     _sequences(
-        "what-where",
-        vocab_size=24,
-        steps=1000,
-        summary="Which letter stands k tokens from a given letter? (generated; PoPE's indirect indexing)",
-        data="pebench.data.puzzles:WhatWhere",
-        chance=0.0625,
-        cite=("gopalakrishnan2025decoupling",),
+        "what-where", "WhatWhere", "Which letter stands k tokens from a given letter? Indirect indexing, as of PoPE",
+        vocab_size=24, chance=0.0625, cite=("gopalakrishnan2025decoupling",),
     ),
     _sequences(
-        "recall",
-        vocab_size=146,
-        steps=1000,
-        summary="Which value came with a key? Multi-query associative recall (generated)",
-        data="pebench.data.puzzles:Recall",
-        chance=0.0625,
-        cite=("arora2024zoology",),
+        "recall", "Recall", "Which value came with a key? Multi-query associative recall",
+        vocab_size=146, chance=0.0625, cite=("arora2024zoology",),
     ),
     _sequences(
-        "flip-flop",
-        vocab_size=7,
-        steps=1000,
-        summary="Read the bit that was last written (generated)",
-        data="pebench.data.puzzles:FlipFlop",
-        chance=0.5,
-        cite=("liu2023exposing",),
+        "flip-flop", "FlipFlop", "Read the bit that was last written",
+        vocab_size=7, chance=0.5, cite=("liu2023exposing",),
     ),
     _sequences(
-        "parity",
-        vocab_size=4,
-        steps=1000,
-        summary="The parity of all bits so far (generated)",
-        data="pebench.data.puzzles:Parity",
-        chance=0.5,
-        cite=("merrill2024illusion",),
+        "parity", "Parity", "The parity of all bits so far",
+        vocab_size=4, chance=0.5, cite=("merrill2024illusion",),
     ),
     _sequences(
-        "a5",
-        vocab_size=62,
-        steps=1000,
-        summary="The product of all permutations so far, in the group A5 (generated)",
-        data="pebench.data.puzzles:A5",
-        chance=1 / 60,
-        cite=("merrill2024illusion",),
+        "a5", "A5", "The product of all permutations so far, in the group A5",
+        vocab_size=62, chance=1 / 60, cite=("merrill2024illusion",),
     ),
-)
+)  # fmt: skip
