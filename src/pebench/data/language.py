@@ -70,12 +70,19 @@ class RunningText(TensorDataModule):
 
     def untestable(self, factors: Sequence[float]) -> dict[float, str]:
         """Return the sizes whose windows are longer than the whole test text."""
-        count = len(self.prepared.tensors["test"])
+        count, lengths = (
+            len(self.prepared.tensors["test"]),
+            {factor: round(factor * self.max_len) for factor in factors},
+        )
         return {
-            factor: f"the test text has {count} tokens, and a window would have {round(factor * self.max_len)}"
-            for factor in factors
-            if round(factor * self.max_len) >= count > self.max_len
+            factor: f"the test text has {count} tokens, and a window would have {length}"
+            for factor, length in lengths.items()
+            if self.too_long(length, count)
         }
+
+    def too_long(self, length: int, count: int) -> bool:
+        """Return whether a window has too many tokens for a text of `count`, whose last token is only predicted."""
+        return length >= count > self.max_len
 
     @property
     def text_vocabulary(self) -> int:

@@ -24,16 +24,20 @@ class OtherLengths(TensorDataModule):
 
     def at_lengths(self, factors: Sequence[float]) -> Iterator[tuple[str, float, Texts]]:
         """Yield a label such as ``2x``, the factor, and all test texts cut at so many times the trained length."""
-        refused = self.untestable(factors)
+        if not factors:
+            return
+        whole = self._whole(factors)  # once, as opening it reads all of it
+        refused = self._too_long(factors, whole)
         for factor in factors:
             if factor not in refused:
-                yield f"{factor:g}x", factor, self._whole(factors).cut(round(factor * self.max_len))
+                yield f"{factor:g}x", factor, whole.cut(round(factor * self.max_len))
 
     def untestable(self, factors: Sequence[float]) -> dict[float, str]:
         """Return the sizes that no test text has."""
-        if not factors:
-            return {}
-        longest = int(self._whole(factors).lengths.max())
+        return self._too_long(factors, self._whole(factors)) if factors else {}
+
+    def _too_long(self, factors: Sequence[float], whole: Texts) -> dict[float, str]:
+        longest = int(whole.lengths.max())
         return {
             factor: f"no test text has {round(factor * self.max_len)} tokens; the longest has {longest}"
             for factor in factors

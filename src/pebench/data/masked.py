@@ -102,11 +102,16 @@ class MaskedText(RunningText):
         return mask_tokens(batch[0], self.text_vocabulary, noise, self.share)
 
     def beyond(self, factors: Sequence[float]) -> Iterator[tuple[str, DataLoader[Any]]]:
-        """Yield longer windows, with as many tokens in a batch, where the test text is long enough for one."""
+        """Yield longer windows, with as many tokens in a batch."""
+        refused = self.untestable(factors)
         for factor in factors:
-            length = round(factor * self.max_len)
-            if length <= len(self.prepared.tensors["test"]):
-                yield f"{factor:g}x", self._all_of(self._windows("test", length), size=factor)
+            if factor not in refused:
+                windows = self._windows("test", round(factor * self.max_len))
+                yield f"{factor:g}x", self._all_of(windows, size=factor)
+
+    def too_long(self, length: int, count: int) -> bool:
+        """Return whether a window has more tokens than a text of `count`; here the last token is asked for, too."""
+        return length > count
 
     def chance(self) -> dict[str, float]:
         """Return the bits per masked token of the test text by the frequencies of tokens in training."""

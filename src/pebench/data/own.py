@@ -126,8 +126,7 @@ class OwnTags(OwnTexts):
 
     def encoded(self, rows: dict[str, Rows]) -> Prepared:
         """Return the splits in the words that are the most frequent ones in training."""
-        if self.vocab_size < len(SPECIAL):
-            raise UserError(f"data.vocab_size must be at least {len(SPECIAL)} here, got {self.vocab_size}.")
+        self.check_room()
         counts = Counter(chain.from_iterable(rows["train"].texts))
         words = sorted(counts, key=lambda word: (-counts[word], word))[: self.vocab_size - len(SPECIAL)]
         number = {word: index for index, word in enumerate(words, len(SPECIAL))}

@@ -86,8 +86,7 @@ class LabelledTexts(OtherLengths):
         Raises:
             UserError: If the vocabulary has no room for the special tokens.
         """
-        if self.vocab_size < len(self.special):
-            raise UserError(f"data.vocab_size must be at least {len(self.special)} here, got {self.vocab_size}.")
+        self.check_room()
         tokenizer = self.vocabulary(rows["train"].texts)
         tensors: dict[str, Tensor] = {}
         for name in SPLITS:
@@ -96,6 +95,15 @@ class LabelledTexts(OtherLengths):
             labels = torch.tensor(part.labels)
             tensors |= {f"{name}_tokens": tokens, f"{name}_lengths": lengths, f"{name}_labels": labels}
         return Prepared(tensors, {"vocab_size": tokenizer.get_vocab_size()})
+
+    def check_room(self) -> None:
+        """Refuse a vocabulary without room for the special tokens.
+
+        Raises:
+            UserError: With the size that it needs.
+        """
+        if self.vocab_size < len(self.special):
+            raise UserError(f"data.vocab_size must be at least {len(self.special)} here, got {self.vocab_size}.")
 
     def vocabulary(self, texts: Sequence[str]) -> Any:
         """Return a `tokenizers.Tokenizer` with a vocabulary made from the training texts."""
