@@ -67,7 +67,7 @@ def test_new_overwrites_nothing(here: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose pace is known without measuring, and whose network does not answer."""
-    monkeypatch.setattr("pebench.engine.pace.operations_per_second", lambda config, device: 1e10)
+    monkeypatch.setattr("pebench.engine.pace.operations_per_second", lambda config, device, threads: 1e10)
     monkeypatch.setattr("pebench.tasks.sources.reachable", lambda site, seconds=0.0: False)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pebench.config import RunConfig
 from pebench.engine import pace
-from pebench.engine.pace import long_wait, operations, operations_per_second
+from pebench.engine.pace import expected_seconds, long_wait, operations, operations_per_second
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import configure
 from tests.cli.asking import SMOKE, ask
@@ -20,16 +20,27 @@ def costs_of(runs: Sequence[RunConfig]) -> dict[str, Cost]:
 def test_operations_are_those_of_all_steps() -> None:
     runs = [configure("vit-digits", name, seed, "smoke") for name in ("add", "rope") for seed in range(3)]
     costs = costs_of(runs)
-    each = [2 * 16 * costs[run.kind_key].flops_in_a_batch for run in runs]  # two steps of 16 examples
+    each = [2 * 16 * costs[run.kind_key].layers() for run in runs]  # two steps of 16 examples
     assert operations(runs, costs) == sum(each) > 0
 
 
 def test_a_measurement_finds_operations() -> None:
-    assert operations_per_second(configure("vit-digits", "add", 0, "smoke"), "cpu") > 1e5
+    assert operations_per_second(configure("vit-digits", "add", 0, "smoke"), "cpu", 1) > 1e5
+
+
+def test_runs_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "cores", lambda: 4)
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e9 * threads)
+    one, six = ([configure("vit-digits", "add", seed, "smoke") for seed in range(number)] for number in (1, 6))
+    costs = costs_of(one)
+    assert expected_seconds(one, costs, "cpu") == pytest.approx(operations(one, costs) / 4e9)  # four threads
+    assert expected_seconds(six, costs, "cpu") == pytest.approx(operations(six, costs) / 4e9)  # four runs of one
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e9)
+    assert expected_seconds(six, costs, "cuda") == pytest.approx(operations(six, costs) / 1e9)
 
 
 def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: 2e10)
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 2e10)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     runs = [configure("vit-cifar10", "add", seed, "full") for seed in range(3)]
     text = long_wait(runs, costs_of(runs), "auto")
@@ -41,12 +52,12 @@ def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.Mon
 
 def test_a_machine_that_is_fast_enough_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [configure("vit-cifar10", "add", 0, "full")]
-    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: 1e15)
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e15)
     assert long_wait(runs, costs_of(runs), "cpu") == ""
 
 
 def test_short_runs_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "operations_per_second", lambda config, device: pytest.fail("measured"))
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: pytest.fail("measured"))
     runs = [configure("vit-digits", "add", 0, "minute")]
     assert long_wait(runs, costs_of(runs), "cpu") == ""
 

@@ -25,28 +25,25 @@ STEP_FLOPS = 5e9
 
 
 def operations(runs: Iterable[RunConfig], costs: Mapping[str, Cost]) -> float:
-    """Return the floating-point operations of the training steps of runs.
+    """Return the floating-point operations of the training steps of runs, those of encodings' hooks left out.
+
+    Hooks are counted one encoding at a time, which takes seconds for many encodings, and are a small part of a step.
 
     Args:
         runs: The runs.
         costs: The cost of each kind of them, by `RunConfig.kind_key`.
     """
-    each: dict[str, float] = {}  # counting takes a moment, and runs of one kind cost the same
-    total = 0.0
-    for config in runs:
-        if config.kind_key not in each:
-            examples = config.train.max_steps * config.train.batch_size
-            each[config.kind_key] = float(examples * costs[config.kind_key].flops_in_a_batch)
-        total += each[config.kind_key]
-    return total
+    examples = ((config.train.max_steps * config.train.batch_size, costs[config.kind_key]) for config in runs)
+    return float(sum(number * cost.layers() for number, cost in examples))
 
 
-def operations_per_second(config: RunConfig, device: str) -> float:
+def operations_per_second(config: RunConfig, device: str, threads: int) -> float:
     """Measure how many operations a second this machine makes while it trains a run's model; loads torch.
 
     Args:
         config: The run; its model's blocks are trained on noise.
         device: ``cpu`` or ``cuda``.
+        threads: Threads that the run has on processors.
     """
     import torch
 
@@ -57,7 +54,7 @@ def operations_per_second(config: RunConfig, device: str) -> float:
     task, sizes = find_task(config.task), config.model
     extent = task.extent(config.data)
     spec = EncodingSpec(sizes.d_model, sizes.num_heads, sizes.num_layers, extent, task.causal)
-    with torch.random.fork_rng(devices=[]), torch.enable_grad(), _all_threads():
+    with torch.random.fork_rng(devices=[]), torch.enable_grad(), _threads(threads):
         model = Transformer(build_encoding("add", spec), sizes.d_ff).to(device)
         shape = (1, math.prod(extent), model.encoding.content_width)
         content = torch.randn(shape, dtype=torch.float32, device=device)
@@ -78,12 +75,12 @@ def operations_per_second(config: RunConfig, device: str) -> float:
 
 
 @contextlib.contextmanager
-def _all_threads() -> Iterator[None]:
-    """Have PyTorch use all processors within the context, as the runs of a suite together do."""
+def _threads(number: int) -> Iterator[None]:
+    """Have PyTorch use so many threads within the context."""
     import torch
 
     usual = torch.get_num_threads()
-    torch.set_num_threads(cores())
+    torch.set_num_threads(number)
     try:
         yield
     finally:
@@ -98,14 +95,19 @@ def device_here(device: str = "auto") -> str:
 
 
 def expected_seconds(runs: Sequence[RunConfig], costs: Mapping[str, Cost], device: str) -> float:
-    """Return about how long the training of runs takes on this machine, by a step of each task's largest model."""
+    """Return about how long the training of runs takes on this machine, by a step of each task's largest model.
+
+    Processors are shared as a suite shares them: as many runs at a time as there are, each with its part of them.
+    """
+    at_a_time = min(len(runs), cores()) if device == "cpu" else 1
     tasks: dict[str, list[RunConfig]] = {}
     for config in runs:
         tasks.setdefault(config.task, []).append(config)
     seconds = 0.0
     for same in tasks.values():
         largest = max(same, key=lambda config: (config.model.d_model, config.model.num_layers))
-        seconds += operations(same, costs) / operations_per_second(largest, device)
+        pace = operations_per_second(largest, device, cores() // at_a_time)
+        seconds += operations(same, costs) / (pace * at_a_time)
     return seconds
 
 
