@@ -76,6 +76,30 @@ def test_both_layouts_of_rotations_are_served() -> None:
     close(swap(neighbours, "rope(pairing=neighbours)")(batch).logits, expected)
 
 
+SCALED: dict[str, dict[str, Any]] = {
+    "linear": {"factor": 3.0},
+    "llama3": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8},
+    "yarn": {"factor": 4.0, "original_max_position_embeddings": 8},
+}
+
+
+@pytest.mark.parametrize("kind", SCALED)
+def test_scaled_rotations_are_kept(kind: str) -> None:
+    model = llama(rope_parameters={"rope_type": kind, "rope_theta": 500.0} | SCALED[kind])
+    expected = model(tokens()).logits
+    assert (llama()(tokens()).logits - expected).abs().max() > 0.1
+    ours = swap(model, "rope")
+    close(ours(tokens()).logits, expected)
+    close(copy.deepcopy(ours)(tokens()).logits, expected)
+
+
+def test_rotations_that_depend_on_the_text_are_refused() -> None:
+    model = llama(rope_parameters={"rope_type": "dynamic", "rope_theta": 500.0, "factor": 2.0})
+    with pytest.raises(UserError, match="same in texts of any length, got rope_type = 'dynamic'"):
+        swap(model, "rope")
+    swap(model, "rope(theta=500.0)")
+
+
 def test_what_a_model_ships_with_is_turned_off() -> None:
     batch = tokens()
     for make, depth, own in ((gpt2, "n_layer", "learned"), (llama, "num_hidden_layers", "rope")):

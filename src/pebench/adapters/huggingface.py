@@ -82,10 +82,21 @@ class TextTrunk:
         table = getattr(getattr(self.trunk, "wpe", None), "weight", None)
         return None if table is None else table.detach()
 
-    def theta(self) -> float | None:
-        """Return the base of the model's own rotations; None where it has none."""
-        own = hasattr(getattr(self.trunk, "rotary_emb", None), "inv_freq")
-        return float(self.trunk.config.rope_parameters["rope_theta"]) if own else None
+    def rotation(self) -> dict[str, Any] | None:
+        """Return the options of `ModelRotation` that rotate as the model itself does; None if it does not rotate.
+
+        Raises:
+            UserError: If the model's frequencies depend on the text.
+        """
+        own = getattr(self.trunk, "rotary_emb", None)
+        if not hasattr(own, "inv_freq"):
+            return None
+        if own.rope_type in ("dynamic", "longrope"):
+            raise UserError(
+                f"expected rotations that are the same in texts of any length, got rope_type = {own.rope_type!r}: "
+                "give a base, as in rope(theta=10000.0), or an encoding such as yarn"
+            )
+        return {"own": own.inv_freq, "growth": own.attention_scaling}
 
     def install(self, placed: Placed) -> None:
         """Turn off what the model ships with, and put an encoding in its place."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from pebench.adapters.huggingface import TextTrunk
 from pebench.adapters.placed import Placed
+from pebench.adapters.rotations import ModelRotation
 from pebench.adapters.timm_vit import PatchTrunk
 from pebench.encodings.base import EncodingError, EncodingLike, PositionalEncoding, build_encoding, name_of
 from pebench.encodings.registry import parse_encoding
@@ -30,8 +31,8 @@ class Trunk(Protocol):
     def table(self) -> Tensor | None:
         """Return the model's own table of positions (L, D); None where it has none."""
 
-    def theta(self) -> float | None:
-        """Return the base of the model's own rotations; None where it has none."""
+    def rotation(self) -> dict[str, Any] | None:
+        """Return the options of `ModelRotation` that rotate as the model itself does; None if it does not rotate."""
 
     def install(self, placed: Placed) -> None:
         """Turn off what the model ships with, and put an encoding in its place."""
@@ -49,8 +50,8 @@ def swap(model: Model, encoding: EncodingLike, max_len: int | None = None) -> Mo
     """Give a model of another library one of our encodings in place of its own.
 
     The model is changed, and keeps its class and all other weights. A model that has been swapped may be again.
-    What it ships with keeps the model's own weights: ``learned`` takes over its table and ``rope`` the base of its
-    rotations, so that the outputs stay the same; not so where you give an option that says otherwise, or once the
+    What it ships with keeps the model's own weights: ``learned`` takes over its table and ``rope`` the
+    frequencies of its rotations, so that the outputs stay the same; not so where you give an option that says otherwise, or once the
     model has been swapped.
 
     Args:
@@ -105,13 +106,13 @@ def _built(encoding: EncodingLike, spec: EncodingSpec, trunk: Trunk, unit: float
     """
     name, given = parse_encoding(encoding) if isinstance(encoding, str) else ("", {})
     own: dict[str, Any] = {}
-    table, theta = trunk.table(), trunk.theta()
+    table = trunk.table()
     if name != "learned" or given.keys() & {"ratio", "start", "pace"}:
         table = None
     if table is not None:
         own["pace"] = 1 / unit  # the table is then stored as the model has it, and moves in training as it did
-    if name == "rope" and theta is not None and "theta" not in given:
-        own["theta"] = theta
+    if name == "rope" and "theta" not in given and (rotation := trunk.rotation()) is not None:
+        encoding, own = ModelRotation, given | rotation
     try:
         built = build_encoding(encoding, spec, own)
     except (ValueError, TypeError, EncodingError) as error:

@@ -147,7 +147,7 @@ class PatchTrunk:
         vit = self.trunk
         return None if vit.pos_embed is None else vit.pos_embed.detach()[0, -vit.patch_embed.num_patches :]
 
-    def theta(self) -> None:
+    def rotation(self) -> None:
         """Return None: there are no rotations."""
 
     def install(self, placed: Placed) -> None:
