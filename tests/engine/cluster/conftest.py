@@ -19,7 +19,11 @@ from pebench.engine.observer import Stage
 from pebench.engine.progress import Display
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, Record, find_record
-from pebench.tasks import configure
+from pebench.tasks import configure, find_task
+from pebench.tasks.own import places
+from tests.data.own_data import tagged, texts, write_csv, write_jsonl
+
+TAGS = ("tokens", "tags")
 
 Hook = Callable[[RunConfig, int], None]
 
@@ -190,5 +194,24 @@ def check_hanging(do: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytes
             os.kill(stopped[0], signal.SIGKILL)
         assert outcome.statuses == ["failed"]
         assert outcome.records[0].error["kind"] == "time limit"
+
+    return check
+
+
+@pytest.fixture
+def check_own_data(do: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that has an executor train on data of a user, which only this process has been told of."""
+    monkeypatch.setenv("PEBENCH_OWN_DATA", "{}")
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))
+
+    def check(execute: Executor, **settings: str) -> None:
+        monkeypatch.setattr(places, "_folder", lambda: tmp_path / "elsewhere")  # where no other process looks
+        paths = write_csv(tmp_path / "mine.csv", texts()), write_jsonl(tmp_path / "l.jsonl", tagged(), TAGS)
+        tasks = [find_task(f"texts(path={str(path)!r})").name for path in paths]
+        assert "mine.csv" not in "".join(tasks)
+        plan = [configure(task, "rope", 0, "smoke") for task in tasks]
+        outcome = do(execute, plan, **settings)
+        assert outcome.statuses == ["ok", "ok"]
+        assert [record.config.task for record in outcome.records if record] == tasks
 
     return check

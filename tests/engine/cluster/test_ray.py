@@ -48,6 +48,10 @@ def test_every_run_leaves_its_record(
     assert len(list(tmp_path.iterdir())) > 0
 
 
+def test_data_of_a_user_are_found(cluster: Cluster, check_own_data: Callable[..., None]) -> None:
+    check_own_data(execute, address=cluster.address)
+
+
 def test_a_run_whose_node_is_lost_is_done_on_another(cluster: Cluster, do: Callable[..., Any], tmp_path: Path) -> None:
     (node,) = cluster.worker_nodes
     (raylet,) = node.all_processes["raylet"]

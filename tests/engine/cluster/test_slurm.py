@@ -65,6 +65,11 @@ def test_every_run_leaves_its_record(do: Callable[..., Any], expected: Any, monk
 
 
 @pytest.mark.usefixtures("cluster")
+def test_data_of_a_user_are_found(check_own_data: Callable[..., None]) -> None:
+    check_own_data(slurm.execute)
+
+
+@pytest.mark.usefixtures("cluster")
 def test_a_run_whose_job_is_killed_is_submitted_again_but_not_for_ever(check_killed: Callable[..., None]) -> None:
     check_killed(slurm.execute)
 
