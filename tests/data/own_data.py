@@ -67,3 +67,16 @@ def paired(count: int = 200) -> list[tuple[str, str, str]]:
     """Pairs of texts, each with a class."""
     rows = texts(2 * count)
     return [(one, two, label) for (one, label), (two, _) in zip(rows[::2], rows[1::2], strict=True)]
+
+
+def task_of_kind(kind: str, folder: Path) -> str:
+    """Write small data of a kind of task, and return the task's name: number, tags, pairs or masked."""
+    if kind == "number":
+        return f"texts(path={str(write_csv(folder / 'mine.csv', numbers()))!r}, target=number)"
+    if kind == "tags":
+        return f"texts(path={str(write_jsonl(folder / 'mine.jsonl', tagged(), ('tokens', 'tags')))!r})"
+    if kind == "pairs":
+        names = ("premise", "hypothesis", "label")
+        return f"texts(path={str(write_csv(folder / 'mine.csv', paired(), names))!r})"
+    (folder / "mine.txt").write_text(book())
+    return f"corpus(path={str(folder / 'mine.txt')!r}, masked=True)"

@@ -16,12 +16,13 @@ from tensorboard.summary.writer import event_file_writer
 from pebench.config import Options, RunConfig
 from pebench.data.batches import Batches
 from pebench.runs.records import Record, find_record
-from pebench.tasks import configure
+from pebench.tasks import configure, find_task
 from pebench.training import environment
 from pebench.training.callbacks import DurableCheckpointIO, InterruptedRunError
 from pebench.training.resume import resumable_step
 from pebench.training.runner import train
 from pebench.training.tensorboard import RunLogger, log_failure
+from tests.data.own_data import task_of_kind
 
 SETTINGS = {"train.max_steps": 40, "train.evaluations": 4, "model.dropout": 0.1}
 DIGITS = configure("vit-digits", "learned", tier="smoke", settings=SETTINGS)
@@ -68,6 +69,20 @@ def test_an_interrupted_run_ends_as_the_undisturbed_one(
     assert record.curve == expected.curve
     for name in (name for name in record.metrics if name.startswith("val/")):
         assert shown(name, tmp_path / config.directory) == pytest.approx({p["step"]: p[name] for p in record.curve})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["number", "tags", "pairs", "masked", "sequence"])
+def test_runs_of_every_kind_of_task_go_on(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PEBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("PEBENCH_OWN_DATA", "{}")
+    task = "seq-copy" if kind == "sequence" else find_task(task_of_kind(kind, tmp_path)).name
+    config = configure(task, "learned", tier="smoke", settings=SETTINGS)
+    expected = train(config, options(tmp_path / "whole"))
+    with pytest.raises(InterruptedRunError):
+        train(config, options(tmp_path / "out"), stop=after(13))
+    record = train(config, options(tmp_path / "out"))
+    assert (record.metrics, record.curve) == (expected.metrics, expected.curve)
 
 
 def test_an_interrupted_run_may_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
