@@ -97,24 +97,29 @@ def by_channel_and_head(content: list[float | None]) -> Record:
     run = next(r for r in analyzed({0: 0.2}) if r.analysis)
     found = dict(run.analysis["trained"])
     found["energies"] = {"overlap": 0.5, "content_channels": content, "position_channels": [0.75, 0.25]}
-    found["terms"] = {"content-content": [[0.25, 0.75]], "position-position": [[0.75, None]]}
+    found["terms"] = {
+        "content-content": [[0.25, 0.5]], "constant-content": [[0.0, 0.25]], "content-position": [[-0.1, 0.1]],
+        "position-content": [[0.05, 0.1]], "position-position": [[0.75, None]],
+    }  # fmt: skip
     return replace(run, analysis={"trained": found, "untrained": {"energies": found["energies"]}})
 
 
 def test_a_picture_shows_channels_and_heads() -> None:
     one = by_channel_and_head([0.5, 0.5])
     row = SimpleNamespace(label="add", finished=(one, by_channel_and_head([0.3, 0.7])))
-    channels, heads = draw_rows([row]).axes
+    channels, heads, probes = draw_rows([row]).axes
     untrained, trained = channels.lines
     assert list(trained.get_ydata()) == pytest.approx([40.0, 60.0])
     assert list(untrained.get_ydata()) == pytest.approx([40.0, 60.0])
     found = [(bar.get_y(), bar.get_height()) for bar in heads.patches if bar.get_height()]
-    assert found == [(0.0, 75.0), (0.0, 25.0), (25.0, 75.0)]  # the head of the most content comes first
+    # the head of the most content comes first, its products of both above that; what works against takes no room
+    assert found == [(0.0, 75.0), (75.0, pytest.approx(20.0)), (0.0, 25.0), (25.0, 75.0)]
+    assert [list(line.get_ydata()) for line in probes.lines] == [pytest.approx([90.0, 80.0, 70.0])]
 
 
 def test_a_picture_says_where_channels_are_not_known() -> None:
     row = SimpleNamespace(label="add", finished=(by_channel_and_head([None, 0.5]),))
-    channels, _ = draw_rows([row]).axes
+    channels, *_ = draw_rows([row]).axes
     assert [text.get_text() for text in channels.texts] == ["not measured"]
 
 

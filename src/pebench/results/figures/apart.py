@@ -1,4 +1,4 @@
-"""How trained models keep content and position apart: by channel at the input, by layer and head in attention."""
+"""How trained models keep content and position apart: by channel at the input, by head in attention, by layer."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -10,19 +10,30 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from pebench.results.figures.inside import COLOURS_OF_TERMS
 from pebench.results.figures.style import COLOURS, FONT, INK, MUTED, WIDE, folded
 from pebench.results.tables import Row, Table
 from pebench.runs.records import Record
 
 CAPTION = (
     "Left: the energy of position (filled) and of content (line; dashed before training) in each channel of the input, "
-    "channels with the most of position first. Where the line leaves the filled part, training made room. Right: the "
-    "products of content and position that make up the attention logits, a bar for each head, the heads of a layer "
-    "ordered by how much of their logits is content alone. Means over seeds."
+    "channels with the most of position first. Where the line leaves the filled part, training made room. Middle: how "
+    "much of the variance of attention logits comes from content alone, position alone, or products of both, a bar for "
+    "each head, those of the most content first. Right: how often a linear probe finds the exact position and the "
+    "token after each block; dashed before training. Means over seeds."
 )
 
-POSITION, CONTENT = COLOURS[1], COLOURS[0]
+POSITION, CONTENT, BOTH = COLOURS[1], COLOURS[0], COLOURS[5]
+
+SOURCES = {
+    "content": (CONTENT, ("content-content", "constant-content")),
+    "both": (BOTH, ("content-position", "position-content")),
+    "position": (POSITION, ("position-position", "constant-position")),
+    "bias": (COLOURS[2], ("bias",)),
+}
+"""What decides attention: colour, and the products of the logits that belong to it."""
+
+FEW = 3
+"""Most rows that are drawn tall."""
 
 
 def draw(table: Table) -> Figure | None:
@@ -32,21 +43,21 @@ def draw(table: Table) -> Figure | None:
 
 
 def draw_rows(rows: Sequence[Row]) -> Figure:
-    """Draw rows below each other, each with its channels at the left and its heads at the right."""
-    figure = Figure(figsize=(WIDE, 0.75 + 0.8 * len(rows)), layout="constrained")
-    grid = figure.subplots(len(rows), 2, squeeze=False, sharex="col", width_ratios=(1, 1.4))
-    for (left, right), row in zip(grid, rows, strict=True):
+    """Draw rows below each other: channels of the input at the left, heads in the middle, probes at the right."""
+    tall = 1.2 if len(rows) <= FEW else 0.8
+    figure = Figure(figsize=(WIDE, 0.75 + tall * len(rows)), layout="constrained")
+    grid = figure.subplots(len(rows), 3, squeeze=False, sharex="col", width_ratios=(1, 1.6, 0.9))
+    for (left, middle, right), row in zip(grid, rows, strict=True):
         _draw_channels(left, row)
-        _draw_heads(right, row)
-    grid[0][0].set_title("energy by channel, %", loc="left")
-    grid[0][1].set_title("share of the logits' variance by layer and head, %", loc="left")
-    grid[-1][0].set_xlabel("channels, most position first")
-    handles = [
-        Patch(color=POSITION, label="position"),
-        Line2D([], [], color=CONTENT, label="content"),
-        Line2D([], [], color=MUTED, linestyle="--", label="content, untrained"),
-        *(Patch(color=colour, label=name) for name, colour in COLOURS_OF_TERMS.items()),
-    ]
+        _draw_heads(middle, row)
+        _draw_probes(right, row)
+    titles = "energy at the input, %", "attention logits, %", "probe accuracy, %"
+    for axes, title in zip(grid[0], titles, strict=True):
+        axes.set_title(title, loc="left")
+    for axes, title in zip(grid[-1], ("channels, most position first", "heads", "blocks passed"), strict=True):
+        axes.set_xlabel(title)
+    handles = [Patch(color=colour, label=name) for name, (colour, _) in SOURCES.items()]
+    handles.append(Line2D([], [], color=MUTED, linestyle="--", label="before training"))
     figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 
@@ -75,16 +86,28 @@ def _draw_heads(axes: Axes, row: Row) -> None:
         ticks.append(place + (len(layer) - 1) / 2)
         for shares in layer:
             start = 0.0
-            for name, colour in COLOURS_OF_TERMS.items():
-                share = max(shares.get(name, 0.0), 0.0)  # a product that works against the others takes no room
-                axes.bar(place, 100 * share, bottom=100 * start, width=0.85, color=colour)
-                start += share
+            for name, (colour, _) in SOURCES.items():
+                axes.bar(place, 100 * shares[name], bottom=100 * start, width=0.85, color=colour)
+                start += shares[name]
             place += 1
         place += 1
     axes.set_ylim(0, 105)
     axes.set_yticks([0, 50, 100])
     axes.set_xticks(ticks, [f"layer {number + 1}" for number in range(len(ticks))])
     axes.tick_params(axis="x", length=0)
+
+
+def _draw_probes(axes: Axes, row: Row) -> None:
+    for stage, line in (("untrained", "--"), ("trained", "-")):
+        probes = [record.analysis.get(stage, {}).get("probes") or {} for record in row.finished]
+        for name, colour in (("position", POSITION), ("token", CONTENT)):
+            runs = [found[name] for found in probes if name in found]
+            if runs:
+                means = [100 * fmean(values) for values in zip(*runs, strict=True)]
+                axes.plot(range(len(means)), means, color=colour if stage == "trained" else MUTED, linestyle=line)
+    axes.set_ylim(0, 105)
+    axes.set_yticks([0, 50, 100])
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
 def _by_channel(row: Row, stage: str) -> Mapping[str, list[float]]:
@@ -105,10 +128,8 @@ def _is_known(energies: Mapping[str, Any], part: str) -> bool:
 
 
 def _by_head(row: Row) -> list[list[dict[str, float]]]:
-    """Return the shares of each product by layer and head, heads of the most content first, as means over runs."""
+    """Return what decides attention by layer and head, heads of the most content first, as means over runs."""
     runs = [ordered for record in row.finished if (ordered := _ordered_heads(record))]
-    if not runs:
-        return []
     return [[_mean(heads) for heads in zip(*layers, strict=True)] for layers in zip(*runs, strict=True)]
 
 
@@ -117,15 +138,13 @@ def _ordered_heads(record: Record) -> list[list[dict[str, float]]]:
     layers = []
     for at, heads in enumerate(terms.get("content-content", ())):
         shares = [
-            {name: terms[name][at][head] or 0.0 for name in COLOURS_OF_TERMS if name in terms}
+            # a product that works against the others takes no room
+            {name: max(sum(terms[each][at][head] or 0.0 for each in products if each in terms), 0.0)
+             for name, (_, products) in SOURCES.items()}
             for head in range(len(heads))
-        ]
-        layers.append(sorted(shares, key=_content, reverse=True))
+        ]  # fmt: skip
+        layers.append(sorted(shares, key=lambda head: head["content"], reverse=True))
     return layers
-
-
-def _content(shares: Mapping[str, float]) -> float:
-    return shares.get("content-content", 0.0) + shares.get("constant-content", 0.0)
 
 
 def _mean(heads: Sequence[Mapping[str, float]]) -> dict[str, float]:
