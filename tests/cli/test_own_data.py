@@ -58,7 +58,8 @@ def test_data_become_a_table_without_their_path(kind, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("kind", ["number", "tags", "pairs", "masked"])
 def test_every_kind_of_task_ends_in_a_page_with_its_chance_level(kind, tmp_path, monkeypatch):
-    answer = ask("run", "--task", task_of_kind(kind, tmp_path), "--pe", "add", *SMALL, "--offline", out=tmp_path / "runs")
+    task = task_of_kind(kind, tmp_path)
+    answer = ask("run", "--task", task, "--pe", "add", *SMALL, "--offline", out=tmp_path / "runs")
     assert answer.code == 0, answer.text
     (record,) = read_records(tmp_path / "runs")
     assert record.ok

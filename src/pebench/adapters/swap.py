@@ -50,8 +50,8 @@ def swap(model: Model, encoding: EncodingLike, max_len: int | None = None) -> Mo
     """Give a model of another library one of our encodings in place of its own.
 
     The model is changed, and keeps its class and all other weights. A model that has been swapped may be again.
-    What it ships with keeps the model's own weights: ``learned`` takes over its table and ``rope`` the
-    frequencies of its rotations, so that the outputs stay the same; not so where you give an option that says otherwise, or once the
+    What it ships with keeps the model's own weights: ``learned`` takes over its table and ``rope`` the frequencies of
+    its rotations, so that the outputs stay the same; not so where you give an option that says otherwise, or once the
     model has been swapped.
 
     Args:

@@ -15,6 +15,11 @@ def _answers_at_the_end(answers: Tensor, length: int) -> Tensor:
     return torch.nn.functional.pad(answers, (length - answers.shape[1], 0), value=IGNORE)
 
 
+def _different(count: int, many: int, few: int, noise: Generator) -> Tensor:
+    """Return, in each of `count` rows, `few` different numbers below `many`."""
+    return torch.rand((count, many), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :few]
+
+
 class Copy(Sequences):
     """Letters, then the same letters again; each of them is asked (as in NoPE, arXiv 2305.19466)."""
 
@@ -85,10 +90,11 @@ class LookUpOffset(LookUpIndex):
 
 
 class WhatWhere(Sequences):
-    """Letters, then a letter that stands among them once, and an offset from it; the letter there is asked.
+    """Letters, then letters of theirs, each followed by an offset; the letter so far from it is asked.
 
-    The indirect indexing of PoPE (arXiv 2509.10534), with two questions a sequence. It needs content to find
-    the letter and position to go on from there.
+    The indirect indexing of PoPE (arXiv 2509.10534), with many questions a sequence. It needs content to find the
+    letter and position to go on from there. Letters of a sequence are all different; those of a sequence of eight
+    times the length are all letters that there are.
     """
 
     title, fewest_letters = "what_where", 4
@@ -100,48 +106,41 @@ class WhatWhere(Sequences):
         return 2 * self.REACH
 
     def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
-        """Two letters stand once; the others are drawn from what is left of the alphabet."""
-        given = length - 4
-        first = SPECIAL + self.words()
-        alphabet = first + torch.rand((count, self.letters), generator=noise, dtype=torch.float32).argsort(dim=1)
-        others = torch.randint(2, self.letters, (count, given), generator=noise)
-        letters = alphabet.gather(1, others)
-        middle = given - 2 * self.REACH
-        place = self.REACH + torch.rand((count, middle), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :2]
-        letters.scatter_(1, place, alphabet[:, :2])
-        step = torch.randint(2 * self.REACH, (count, 2), generator=noise)
+        """Half of a sequence are letters, of which the outermost are not asked about."""
+        given, asked = length // 2, (length + 1) // 4
+        letters = SPECIAL + self.words() + _different(count, self.letters, given, noise)
+        place = torch.randint(self.REACH, given - self.REACH, (count, asked), generator=noise)
+        step = torch.randint(2 * self.REACH, (count, asked), generator=noise)
         offset = torch.cat((torch.arange(-self.REACH, 0), torch.arange(1, self.REACH + 1)))[step]
         answers = letters.gather(1, place + offset)
-        asked = torch.stack((alphabet[:, :2], SPECIAL + step), dim=2).flatten(1)  # letter, offset, letter, offset
-        unasked = torch.full_like(answers, IGNORE)
-        return torch.cat((letters, asked), dim=1), _answers_at_the_end(
-            torch.stack((unasked, answers), dim=2).flatten(1), length
-        )
+        questions = torch.stack((letters.gather(1, place), SPECIAL + step), dim=2).flatten(1)
+        tokens = torch.cat((letters, questions), dim=1)
+        answers = torch.stack((torch.full_like(answers, IGNORE), answers), dim=2).flatten(1)
+        return tokens, _answers_at_the_end(answers, tokens.shape[1])
 
 
 class Recall(Sequences):
-    """Keys, each followed by its value, then some of the keys; at each its value is asked.
+    """Keys, each followed by its value; wherever a key stands again its value is asked.
 
-    Multi-query associative recall (Arora et al., Zoology, arXiv 2312.04927). Keys of a sequence are all
-    different; those of a sequence of eight times the length are all keys that there are.
+    Multi-query associative recall (Arora et al., Zoology, arXiv 2312.04927). A sequence has a key for each eight of
+    its tokens; those of a sequence of eight times the length are all keys that there are.
     """
 
     title, fewest_letters = "recall", 2
 
     def words(self) -> int:
         """Return the number of keys; letters are the values."""
-        return 4 * self.max_len
+        return self.max_len
 
     def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
-        """All but the questions are pairs."""
-        pairs = (length - self.asked) // 2
-        keys = (
-            SPECIAL + torch.rand((count, self.words()), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :pairs]
-        )
-        values = self.draw_letters((count, pairs), noise)
-        chosen = torch.rand((count, pairs), generator=noise, dtype=torch.float32).argsort(dim=1)[:, : self.asked]
-        tokens = torch.cat((torch.stack((keys, values), dim=2).flatten(1), keys.gather(1, chosen)), dim=1)
-        return tokens, _answers_at_the_end(values.gather(1, chosen), tokens.shape[1])
+        """A key and its value are two tokens."""
+        pairs, different = length // 2, length // 8
+        keys, values = _different(count, self.words(), different, noise), self.draw_letters((count, different), noise)
+        chosen = torch.randint(different, (count, pairs), generator=noise)
+        earlier = (chosen[:, :, None] == chosen[:, None, :]).tril(-1).any(dim=2)  # the key has been there before
+        value = values.gather(1, chosen)
+        answers = torch.stack((torch.where(earlier, value, IGNORE), torch.full_like(value, IGNORE)), dim=2)
+        return torch.stack((SPECIAL + keys.gather(1, chosen), value), dim=2).flatten(1), answers.flatten(1)
 
 
 class FlipFlop(Sequences):

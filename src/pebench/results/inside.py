@@ -74,8 +74,9 @@ def _reach(figures: Figures) -> float | None:
     return distance / uniform if distance is not None and uniform else None
 
 
-def _largest(figures: Figures) -> float | None:
-    return max((rise for rise in figures.get("position") or () if rise is not None), default=None)
+def _largest(name: str) -> Reader:
+    """Return a reader of the largest number of all layers."""
+    return lambda figures: max((value for value in figures.get(name) or () if value is not None), default=None)
 
 
 PRODUCTS = (
@@ -86,20 +87,23 @@ PRODUCTS = (
 
 FIGURES = (
     Figure("input", "shared channels (%)", "energies", _value("overlap"), 100, 1),
+    Figure("input", "dimensions of position", "energies", _value("position_participation"), 1, 1),
     Figure("input", "constant part of position (%)", "energies", _value("constant"), 100, 1),
     Figure("input", "alignment (1: random)", "subspaces", _value("alignment")),
     Figure("input", "shift by one, R²", "shift", _at("held_out", 0)),
     Figure("input", "collision margin", "collisions", _value("margin")),
     Figure("input", "loss without constant channels (+nats)", "constant_channels", _value("constant"), 1, 3),
+    Figure("input", "loss without as many others (+nats)", "constant_channels", _value("others"), 1, 3),
     *(Figure("attention", f"{name} (%)", "terms", _mean(name), 100, 1) for name in (*PRODUCTS, "bias")),
     Figure("attention", "distance (1: uniform)", "attention", _reach),
     *(Figure("ablation", f"without {name}", "ablation", _value(name), 1, 3) for name in PRODUCTS),
     Figure("layers", "position, input (%)", "probes", _at("position", 0), 100, 1),
     Figure("layers", "position, second block (%)", "probes", _at("position", 1), 100, 1),
     Figure("layers", "position, output (%)", "probes", _at("position", -1), 100, 1),
+    Figure("layers", "position's R², best layer", "probes", _largest("position_r2")),
     Figure("layers", "token, input (%)", "probes", _at("token", 0), 100, 1),
     Figure("layers", "token, output (%)", "probes", _at("token", -1), 100, 1),
-    Figure("layers", "loss without position's mean (+nats)", "position_mean", _largest, 1, 3),
+    Figure("layers", "loss without position's mean (+nats)", "position_mean", _largest("position"), 1, 3),
 )
 """Every number that tables show, in their order."""
 

@@ -51,11 +51,11 @@ TASKS = (
     ),
     _sequences(
         "what-where", "WhatWhere", "Which letter stands k tokens from a given letter? Indirect indexing, as of PoPE",
-        vocab_size=24, chance=0.0625, cite=("gopalakrishnan2025decoupling",),
+        vocab_size=136, chance=0.0078125, cite=("gopalakrishnan2025decoupling",),
     ),
     _sequences(
         "recall", "Recall", "Which value came with a key? Multi-query associative recall",
-        vocab_size=146, chance=0.0625, cite=("arora2024zoology",),
+        vocab_size=50, chance=0.0625, cite=("arora2024zoology",),
     ),
     _sequences(
         "flip-flop", "FlipFlop", "Read the bit that was last written",

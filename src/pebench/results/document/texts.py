@@ -42,10 +42,12 @@ INSIDE = {
     "input": (
         "Content and position at the input",
         "Shared channels: 100 % where content and position spread their energy over the same channels, 0 % where they "
-        "use different ones. Constant part: the energy of position that is the same vector everywhere. Alignment: D "
-        "times the mean squared cosine, weighted by energy. Shift: R² of a linear map from each position to the next, "
-        "on positions that it was not fitted on. Margin: the median distance from a sum to the nearest sum of other "
-        "content, relative to the norm of content. Rows without figures add nothing at the input." + _BOTH,
+        "use different ones. Dimensions of position: over how many directions its energy is spread (participation "
+        "ratio). Constant part: the energy of position that is the same vector everywhere. Alignment: D times the mean "
+        "squared cosine, weighted by energy. Shift: R² of a linear map from each position to the next, on positions "
+        "that it was not fitted on. Margin: the median distance from a sum to the nearest sum of other content, "
+        "relative to the norm of content. Without constant channels: those of position that hardly vary set to zero, "
+        "and as many others at random. Rows without figures add nothing at the input." + _BOTH,
     ),
     "attention": (
         "Content and position in the attention logits",
@@ -62,8 +64,9 @@ INSIDE = {
     "layers": (
         "What linear probes read from the layers",
         "Accuracy of linear probes on examples that they were not fitted on: of the exact position, and of the token "
-        "among the 256 most frequent ones. Without position's mean: the largest rise of the loss, over blocks, if each "
-        "position's mean vector is subtracted." + _BOTH,
+        "among the 256 most frequent ones. Position's R²: of a linear map to the number of the position. Without "
+        "position's mean: the largest rise of the loss, over blocks, if each position's mean vector is subtracted."
+        + _BOTH,
     ),
 }
 """Title and meaning of each table of an analysis, by its group."""
