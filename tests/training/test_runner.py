@@ -1,6 +1,7 @@
 """One run: it repeats bit by bit, nothing leaks from test to training, and it leaves what it should."""
 
 import functools
+import platform
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,34 @@ def test_the_commit_is_that_of_the_code_that_ran(tmp_path: Path, monkeypatch: py
     record = train(smoke(), options(tmp_path), lambda step, metrics: head.__setitem__(0, "after"))
     environment.commit.cache_clear()
     assert record.environment["commit"] == "before"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc")
+def test_memory_is_kept_where_batches_are_alike() -> None:
+    import resource
+
+    def pages(times: int = 10) -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(times):
+            torch.ones(2**24, dtype=torch.float32)  # 64 MB, freed at once
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    environment.keep_freed_memory(False)
+    environment.reset_peak_memory()  # and nothing is kept that an earlier run has left
+    returned = pages()
+    environment.keep_freed_memory(True)
+    pages(5)
+    assert returned > 10 * max(pages(), 1)
+
+
+def test_memory_is_kept_for_images_and_windows_and_not_for_padded_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[bool] = []
+    monkeypatch.setattr(environment, "keep_freed_memory", kept.append)
+    for task in ("vit-digits", "text-order", "lm-grammar"):
+        train(smoke(task, max_steps=1, evaluations=1), options(tmp_path))
+    assert kept == [True, False, True]
 
 
 @pytest.mark.skipif(environment.commit() is None, reason="needs a checkout")

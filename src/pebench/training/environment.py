@@ -1,6 +1,7 @@
 """The environment of a run: versions, commit, device, memory."""
 
 import contextlib
+import ctypes
 import functools
 import hashlib
 import platform
@@ -16,6 +17,8 @@ import torch
 PACKAGE = Path(__file__).parents[1]
 """The folder of pebench itself, all of whose files decide how a run ends."""
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of malloc.h
+_ORDINARY = {_MMAP_THRESHOLD: 2**25, _TRIM_THRESHOLD: 2**26}  # up to which glibc learns, and twice that
 PACKAGES = ("pebench", "torch", "torchvision", "lightning", "torchmetrics", "datasets", "tokenizers", "numpy")
 
 
@@ -83,8 +86,24 @@ def device_text(device: torch.device) -> str:
     return f"{device.type}: {device_name(device)}"
 
 
+def keep_freed_memory(keep: bool) -> None:
+    """Have glibc keep the memory of freed tensors for the next ones, or use its ordinary limits; else do nothing.
+
+    Ordinarily it returns blocks above 32 MB to the system, which hands them out anew in every step, page by page.
+
+    Args:
+        keep: True where all batches have the same size. Where sizes differ, what is kept seldom fits, and adds up.
+    """
+    limits = {_MMAP_THRESHOLD: 2**30, _TRIM_THRESHOLD: 2**31 - 1} if keep else _ORDINARY
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library than glibc
+        for name, value in limits.items():
+            ctypes.CDLL(None).mallopt(name, value)
+
+
 def reset_peak_memory() -> None:
     """Make `peak_memory_gib` count from here on, where the system can: on CUDA, and for processes on Linux."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library than glibc
+        ctypes.CDLL(None).malloc_trim(0)  # what an earlier run in this process has left, and glibc has kept
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(OSError):

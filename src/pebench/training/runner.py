@@ -180,6 +180,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     step = resumable_step(checkpoint, made_of)
     # Only once the step is known: with 0 it removes the checkpoints.
     clear(folder, step)
+    environment.keep_freed_memory(data.padding() is None)
     # Before compilation: within a compiled trunk the counter sees no single operations.
     probed = probe(module, data)
     if config.train.compile:
