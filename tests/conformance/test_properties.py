@@ -9,6 +9,7 @@ from tests.sampling import place, sampled
 NAMES = list(encoding_cards())
 COMPOSED = [
     "randomized(of='learned')", "randomized(of='raster')", "randomized(of='alibi')", "shifted(of='alibi')",
+    "permuted(of='rope')", "permuted(of='learned')",
     "shifted(of='swin-bias')", "raster(of='t5-bias')", "stack(first='rope',second='shaw')",
     "interpolated(of='add')", "embed-scale(of='concat-wide')", "embed-scale(of='rope',factor=0.5)",
     "widened(of='concat-wide')", "widened(of='rope')",

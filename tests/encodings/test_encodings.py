@@ -77,6 +77,9 @@ def test_none_classifies_by_its_bag_of_tokens():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("permuted(of='fox')", "'permuted' needs one that asks for positions, got 'fox'"),
+        ("permuted(of='cpe')", "'permuted' needs one that does not look for neighbours, got 'cpe'"),
+        ("permuted(draw=-1)", "draw of encoding 'permuted' must be 0 or more, got -1"),
         ("randomized(of='fox')", "'randomized' needs one that asks for positions, got 'fox'"),
         ("stack(first='tupe',second='rope')", "cannot have 'tupe' with 'rope'"),
         ("stack(first='tupe',second='shaw')", "cannot have 'tupe' with 'shaw'"),

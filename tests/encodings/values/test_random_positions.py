@@ -186,3 +186,33 @@ def test_draws_leave_dropout_alone_and_go_on_from_a_checkpoint(name):
     torch.manual_seed(6)
     encoding = fresh(name, (9,)).train()
     assert [numbers(encoding.place(positions)) for _ in range(4)] != first
+
+
+def test_permuted_exchanges_trained_places_once_and_for_good():
+    positions = grid_positions((9,))
+    encoding, plain = fresh("permuted", (9,), of="add"), fresh("add", (9,))
+    order = [int(p) for (p,) in numbers(encoding.exchanged(positions))]
+    assert sorted(order) == list(range(9)) != order
+    other = fresh("permuted", (9,), of="learned").train()
+    assert [int(p) for (p,) in numbers(other.exchanged(positions))] == order
+    assert [int(p) for (p,) in numbers(fresh("permuted", (9,), draw=1).exchanged(positions))] != order
+    assert torch.equal(encoding.prepare(positions), plain.prepare(positions)[order])
+    assert numbers(encoding.exchanged(positions[[3, 1]])) == [[order[3]], [order[1]]]  # in whatever order it is asked
+
+
+def test_permuted_exchanges_cells_of_a_grid():
+    encoding, cells = fresh("permuted", (3, 5), of="add"), grid_positions((3, 5))
+    found = [tuple(place) for place in numbers(encoding.exchanged(cells))]
+    assert sorted(found) == [tuple(cell) for cell in numbers(cells)]
+    assert sum(place == tuple(cell) for place, cell in zip(found, numbers(cells), strict=True)) < 5
+    assert len({place[0] for place in found[:5]}) > 1  # not row by row
+
+
+@pytest.mark.parametrize(
+    "positions",
+    [torch.tensor([[9.0]]), torch.tensor([[-1.0]]), torch.tensor([[0.5]])],
+    ids=["beyond", "before", "between"],
+)
+def test_permuted_has_places_for_trained_positions_alone(positions):
+    with pytest.raises(ValueError, match=r"'permuted' has places for integer positions below \(9,\)"):
+        fresh("permuted", (9,)).prepare(positions)
