@@ -49,11 +49,13 @@ submissions:  ## Check every submitted encoding, and make the leaderboard in res
 	python -m benchmarks.submissions > submissions.tmp
 	mv submissions.tmp results/submissions/README.md
 
-readme:  ## Put the overview of the headline results into README.md and results/README.md, and there the index of pages
+readme:  ## Put overview and picture of the headline results into README.md, and the index of pages into results/README.md
 	pebench report results/core --suite core --format overview > overview.tmp
 	sed -i -e '/^<!-- overview/,/^<!-- \/overview/{//!d}' -e '/^<!-- overview/r overview.tmp' README.md results/README.md
 	python -m benchmarks.index > pages.tmp
 	sed -i -e '/^<!-- pages/,/^<!-- \/pages/{//!d}' -e '/^<!-- pages/r pages.tmp' results/README.md
+	python -m benchmarks.picture > picture.tmp
+	mv picture.tmp docs/assets/content-and-position.svg
 	rm overview.tmp pages.tmp
 
 docs:  ## Put the tables of encodings into docs/encodings.md, and draw those that are shown

@@ -1,4 +1,4 @@
-"""Whether the order among a sinusoid's vectors matters, or only that they differ: the same rows, permuted."""
+"""The sinusoid with its vectors permuted: does their order matter, or only that they differ?"""
 
 from pebench import Suite
 from pebench.benchmarks.grids import MARGIN

@@ -60,7 +60,7 @@ class PermutedEncoding(Wrapper):
     def exchanged(self, positions: Tensor) -> Tensor:
         """Return the other places of trained positions: (L, P)."""
         extent, whole = self.spec.extent, positions.long()
-        limits = torch.tensor(extent, device=positions.device)
+        limits = torch.tensor(extent, device=positions.device, dtype=torch.long)
         if (whole != positions).any() or (whole < 0).any() or (whole >= limits).any():
             raise ValueError(
                 f"encoding 'permuted' has places for integer positions below {extent}, got positions from "

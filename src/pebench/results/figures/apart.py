@@ -30,7 +30,7 @@ SOURCES = {
     "position": (POSITION, ("position-position", "constant-position")),
     "bias": (COLOURS[2], ("bias",)),
 }
-"""What decides attention: colour, and the products of the logits that belong to it."""
+"""Sources of attention logits: colour, and the products that belong to each."""
 
 FEW = 3
 """Most rows that are drawn tall."""
