@@ -88,7 +88,7 @@ class TextTrunk:
         Raises:
             UserError: If the model's frequencies depend on the text.
         """
-        own = getattr(self.trunk, "rotary_emb", None)
+        own: Any = getattr(self.trunk, "rotary_emb", None)
         if not hasattr(own, "inv_freq"):
             return None
         if own.rope_type in ("dynamic", "longrope"):

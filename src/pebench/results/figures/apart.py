@@ -56,8 +56,10 @@ def draw_rows(rows: Sequence[Row]) -> Figure:
         axes.set_title(title, loc="left")
     for axes, title in zip(grid[-1], ("channels, most position first", "heads", "blocks passed"), strict=True):
         axes.set_xlabel(title)
-    handles = [Patch(color=colour, label=name) for name, (colour, _) in SOURCES.items()]
-    handles.append(Line2D([], [], color=MUTED, linestyle="--", label="before training"))
+    handles = [
+        *(Patch(color=colour, label=name) for name, (colour, _) in SOURCES.items()),
+        Line2D([], [], color=MUTED, linestyle="--", label="before training"),
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=5)
     return figure
 
