@@ -36,12 +36,11 @@ class PermutedEncoding(Wrapper):
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(5,), causal=True)
         >>> PermutedEncoding(spec).exchanged(torch.arange(5.0)[:, None]).flatten().tolist()
-        [2.0, 0.0, 4.0, 1.0, 3.0]
+        [4.0, 0.0, 1.0, 3.0, 2.0]
     """
 
     formula = r"p' = \pi(p), \quad \pi \text{ a random permutation of the trained positions}"
     cite = ("pebench",)
-    mark = 48
     paper = ("refuses",)
     paper_size = 0
 
