@@ -1,11 +1,10 @@
 """Permuted: the trained positions in a fixed random order, so that neighbours are no longer near."""
 
-import math
-
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import EncodingSpec, grid_positions
+from pebench.encodings.positions import cell_indices
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
 
@@ -54,22 +53,12 @@ class PermutedEncoding(Wrapper):
         # pairs of equal distance have unequal ones afterwards, which a blind encoding does not see
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
-        self._order = torch.randperm(math.prod(spec.extent), generator=torch.Generator().manual_seed(draw))
+        order = torch.randperm(spec.max_len, generator=torch.Generator().manual_seed(draw))
+        self._places = grid_positions(spec.extent, "cpu")[order]  # (cells, P)
 
     def exchanged(self, positions: Tensor) -> Tensor:
         """Return the other places of trained positions: (L, P)."""
-        extent, whole = self.spec.extent, positions.long()
-        limits = torch.tensor(extent, device=positions.device, dtype=torch.long)
-        if (whole != positions).any() or (whole < 0).any() or (whole >= limits).any():
-            raise ValueError(
-                f"encoding 'permuted' has places for integer positions below {extent}, got positions from "
-                f"{positions.amin(0).tolist()} to {positions.amax(0).tolist()}"
-            )
-        number = torch.zeros_like(whole[:, 0])
-        for axis, size in enumerate(extent):
-            number = number * size + whole[:, axis]
-        number = self._order.to(positions.device)[number]
-        return torch.stack(torch.unravel_index(number, extent), dim=1).to(positions)
+        return self._places.to(positions)[cell_indices(positions, self.spec.extent, self.name)]
 
     def prepare(self, positions: Tensor) -> object:
         """Return what the other encoding prepares of the other places."""

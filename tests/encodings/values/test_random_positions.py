@@ -214,5 +214,5 @@ def test_permuted_exchanges_cells_of_a_grid():
     ids=["beyond", "before", "between"],
 )
 def test_permuted_has_places_for_trained_positions_alone(positions):
-    with pytest.raises(ValueError, match=r"'permuted' has places for integer positions below \(9,\)"):
+    with pytest.raises(ValueError, match=r"'permuted' knows the integer positions below \(9,\)"):
         fresh("permuted", (9,)).prepare(positions)
