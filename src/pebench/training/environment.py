@@ -95,15 +95,19 @@ def keep_freed_memory(keep: bool) -> None:
         keep: True where all batches have the same size. Where sizes differ, what is kept seldom fits, and adds up.
     """
     limits = {_MMAP_THRESHOLD: 2**30, _TRIM_THRESHOLD: 2**31 - 1} if keep else _ORDINARY
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library than glibc
-        for name, value in limits.items():
-            ctypes.CDLL(None).mallopt(name, value)
+    for name, value in limits.items():
+        _ask_glibc("mallopt", name, value)
+
+
+def _ask_glibc(function: str, *values: int) -> None:
+    """Call a function of glibc; do nothing with another C library."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):
+        getattr(ctypes.CDLL(None), function)(*values)
 
 
 def reset_peak_memory() -> None:
     """Make `peak_memory_gib` count from here on, where the system can: on CUDA, and for processes on Linux."""
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library than glibc
-        ctypes.CDLL(None).malloc_trim(0)  # what an earlier run in this process has left, and glibc has kept
+    _ask_glibc("malloc_trim", 0)  # to give back what an earlier run in this process has left, and glibc has kept
     if torch.cuda.is_initialized():
         torch.cuda.reset_peak_memory_stats()
     with contextlib.suppress(OSError):

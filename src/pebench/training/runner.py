@@ -180,7 +180,8 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     step = resumable_step(checkpoint, made_of)
     # Only once the step is known: with 0 it removes the checkpoints.
     clear(folder, step)
-    environment.keep_freed_memory(data.padding() is None)
+    _, lengths = data.split("train")
+    environment.keep_freed_memory(lengths is None)  # else batches differ in length
     # Before compilation: within a compiled trunk the counter sees no single operations.
     probed = probe(module, data)
     if config.train.compile:
