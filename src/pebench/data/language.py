@@ -70,10 +70,8 @@ class RunningText(TensorDataModule):
 
     def untestable(self, factors: Sequence[float]) -> dict[float, str]:
         """Return the sizes whose windows are longer than the whole test text."""
-        count, lengths = (
-            len(self.prepared.tensors["test"]),
-            {factor: round(factor * self.max_len) for factor in factors},
-        )
+        count = len(self.prepared.tensors["test"])
+        lengths = {factor: round(factor * self.max_len) for factor in factors}
         return {
             factor: f"the test text has {count} tokens, and a window would have {length}"
             for factor, length in lengths.items()

@@ -15,6 +15,11 @@ def _answers_at_the_end(answers: Tensor, length: int) -> Tensor:
     return torch.nn.functional.pad(answers, (length - answers.shape[1], 0), value=IGNORE)
 
 
+def _alternating(first: Tensor, second: Tensor) -> Tensor:
+    """Return one number of `first` (B, N), one of `second` (B, N), and so on: (B, 2N)."""
+    return torch.stack((first, second), dim=2).flatten(1)
+
+
 def _different(count: int, many: int, few: int, noise: Generator) -> Tensor:
     """Return, in each of `count` rows, `few` different numbers below `many`."""
     return torch.rand((count, many), generator=noise, dtype=torch.float32).argsort(dim=1)[:, :few]
@@ -113,9 +118,8 @@ class WhatWhere(Sequences):
         step = torch.randint(2 * self.REACH, (count, asked), generator=noise)
         offset = torch.cat((torch.arange(-self.REACH, 0), torch.arange(1, self.REACH + 1)))[step]
         answers = letters.gather(1, place + offset)
-        questions = torch.stack((letters.gather(1, place), SPECIAL + step), dim=2).flatten(1)
-        tokens = torch.cat((letters, questions), dim=1)
-        answers = torch.stack((torch.full_like(answers, IGNORE), answers), dim=2).flatten(1)
+        tokens = torch.cat((letters, _alternating(letters.gather(1, place), SPECIAL + step)), dim=1)
+        answers = _alternating(torch.full_like(answers, IGNORE), answers)
         return tokens, _answers_at_the_end(answers, tokens.shape[1])
 
 
@@ -139,8 +143,8 @@ class Recall(Sequences):
         chosen = torch.randint(different, (count, pairs), generator=noise)
         earlier = (chosen[:, :, None] == chosen[:, None, :]).tril(-1).any(dim=2)  # the key has been there before
         value = values.gather(1, chosen)
-        answers = torch.stack((torch.where(earlier, value, IGNORE), torch.full_like(value, IGNORE)), dim=2)
-        return torch.stack((SPECIAL + keys.gather(1, chosen), value), dim=2).flatten(1), answers.flatten(1)
+        answers = _alternating(torch.where(earlier, value, IGNORE), torch.full_like(value, IGNORE))
+        return _alternating(SPECIAL + keys.gather(1, chosen), value), answers
 
 
 class FlipFlop(Sequences):
@@ -168,8 +172,8 @@ class FlipFlop(Sequences):
         written = torch.where(instruction == self.WRITE, place, -1).cummax(dim=1).values  # where it was last
         reads = instruction == self.READ
         bit = torch.where(reads, bit.gather(1, written), bit) + self.BIT
-        answers = torch.stack((torch.where(reads, bit, IGNORE), torch.full_like(bit, IGNORE)), dim=2)
-        return torch.stack((instruction, bit), dim=2).flatten(1), answers.flatten(1)
+        answers = _alternating(torch.where(reads, bit, IGNORE), torch.full_like(bit, IGNORE))
+        return _alternating(instruction, bit), answers
 
 
 class WordProblem(Sequences):

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from pebench.results.figures.inside import plot_probe
 from pebench.results.figures.style import COLOURS, FONT, INK, MUTED, WIDE, folded
 from pebench.results.tables import Row, Table
 from pebench.runs.records import Record
@@ -101,12 +102,8 @@ def _draw_heads(axes: Axes, row: Row) -> None:
 
 def _draw_probes(axes: Axes, row: Row) -> None:
     for stage, line in (("untrained", "--"), ("trained", "-")):
-        probes = [record.analysis.get(stage, {}).get("probes") or {} for record in row.finished]
         for name, colour in (("position", POSITION), ("token", CONTENT)):
-            runs = [found[name] for found in probes if name in found]
-            if runs:
-                means = [100 * fmean(values) for values in zip(*runs, strict=True)]
-                axes.plot(range(len(means)), means, color=colour if stage == "trained" else MUTED, linestyle=line)
+            plot_probe(axes, row, name, stage, color=colour if stage == "trained" else MUTED, linestyle=line)
     axes.set_ylim(0, 105)
     axes.set_yticks([0, 50, 100])
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -139,14 +136,18 @@ def _ordered_heads(record: Record) -> list[list[dict[str, float]]]:
     terms = record.analysis.get("trained", {}).get("terms") or {}
     layers = []
     for at, heads in enumerate(terms.get("content-content", ())):
-        shares = [
-            # a product that works against the others takes no room
-            {name: max(sum(terms[each][at][head] or 0.0 for each in products if each in terms), 0.0)
-             for name, (_, products) in SOURCES.items()}
-            for head in range(len(heads))
-        ]  # fmt: skip
+        shares = [_shares(terms, at, head) for head in range(len(heads))]
         layers.append(sorted(shares, key=lambda head: head["content"], reverse=True))
     return layers
+
+
+def _shares(terms: Mapping[str, Any], layer: int, head: int) -> dict[str, float]:
+    """Return the share of each source in the logits of a head."""
+    found = {}
+    for name, (_, products) in SOURCES.items():
+        known = [terms[product][layer][head] or 0.0 for product in products if product in terms]
+        found[name] = max(sum(known), 0.0)  # products that work against the others take no room
+    return found
 
 
 def _mean(heads: Sequence[Mapping[str, float]]) -> dict[str, float]:

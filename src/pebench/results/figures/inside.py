@@ -1,6 +1,6 @@
 """Where content and position are in trained models: at the input, in the attention logits, and layer by layer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +13,6 @@ from pebench.results.figures.style import COLOURS, INK, MUTED, RULE, WIDE, folde
 from pebench.results.inside import FIGURES, PRODUCTS
 from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
-from pebench.runs.records import Record
 
 CAPTION = (
     "Left: how far content and position share channels at the input, hollow before training, filled after. Encodings "
@@ -87,11 +86,7 @@ def _draw_terms(axes: Axes, rows: Sequence[Row]) -> None:
 def _draw_probes(axes: Axes, rows: Sequence[Row]) -> None:
     for row, mark in zip(rows, marks(row.label for row in rows).values(), strict=True):
         for name, line in (("position", "-"), ("token", ":")):
-            runs = [probes.get(name, ()) for probes in map(_probes, row.finished) if probes]
-            curve = over_seeds([{passed: 100 * share for passed, share in enumerate(shares)} for shares in runs])
-            if curve:
-                blocks, means, *_ = zip(*curve, strict=True)
-                axes.plot(blocks, means, linestyle=line, **mark.style(), markersize=3)
+            plot_probe(axes, row, name, "trained", linestyle=line, **mark.style(), markersize=3)
     axes.set_ylim(-5, 105)
     axes.grid(axis="y")
     axes.spines["left"].set_color(INK)
@@ -100,5 +95,18 @@ def _draw_probes(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_title("probe accuracy %", loc="left")
 
 
-def _probes(record: Record) -> Mapping[str, Any]:
-    return record.analysis.get("trained", {}).get("probes") or {}
+def plot_probe(axes: Axes, row: Row, name: str, stage: str, **style: Any) -> None:
+    """Plot how often a probe finds something, in percent, by blocks passed; nothing where none was fitted.
+
+    Args:
+        axes: Axes to plot into.
+        row: The row, over whose runs means are taken.
+        name: ``position`` or ``token``.
+        stage: ``trained`` or ``untrained``.
+        style: Looks of the line, as matplotlib takes them.
+    """
+    probes = [found for record in row.finished if (found := record.analysis.get(stage, {}).get("probes"))]
+    runs = [{passed: 100 * share for passed, share in enumerate(found.get(name, ()))} for found in probes]
+    if points := over_seeds(runs):
+        blocks, means, *_ = zip(*points, strict=True)
+        axes.plot(blocks, means, **style)
