@@ -9,7 +9,7 @@ from pebench.cli import main
 from pebench.runs.records import read_records
 from pebench.tasks import find_task
 from tests.cli.asking import ask
-from tests.data.own_data import book, task_of_kind, texts, write_csv, write_images
+from tests.data.own_data import book, task_of_kind, texts, write_csv, write_images, write_kind
 
 SMALL = ["--tier", "smoke", "--device", "cpu", "--threads", "1", "--executor", "sequential", "--seeds", "1"]
 
@@ -58,8 +58,9 @@ def test_data_become_a_table_without_their_path(kind, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("kind", ["number", "tags", "pairs", "masked"])
 def test_every_kind_of_task_ends_in_a_page_with_its_chance_level(kind, tmp_path, monkeypatch):
-    task = task_of_kind(kind, tmp_path)
-    answer = ask("run", "--task", task, "--pe", "add", *SMALL, "--offline", out=tmp_path / "runs")
+    guessed = kind in ("tags", "pairs")  # from the data alone
+    what = ["--data", str(write_kind(kind, tmp_path))] if guessed else ["--task", task_of_kind(kind, tmp_path)]
+    answer = ask("run", *what, "--pe", "add", *SMALL, "--offline", out=tmp_path / "runs")
     assert answer.code == 0, answer.text
     (record,) = read_records(tmp_path / "runs")
     assert record.ok

@@ -69,14 +69,21 @@ def paired(count: int = 200) -> list[tuple[str, str, str]]:
     return [(one, two, label) for (one, label), (two, _) in zip(rows[::2], rows[1::2], strict=True)]
 
 
-def task_of_kind(kind: str, folder: Path) -> str:
-    """Write small data of a kind of task, and return the task's name: number, tags, pairs or masked."""
+def write_kind(kind: str, folder: Path) -> Path:
+    """Write small data of a kind of task: number, tags, pairs or masked."""
     if kind == "number":
-        return f"texts(path={str(write_csv(folder / 'mine.csv', numbers()))!r}, target=number)"
+        return write_csv(folder / "mine.csv", numbers())
     if kind == "tags":
-        return f"texts(path={str(write_jsonl(folder / 'mine.jsonl', tagged(), ('tokens', 'tags')))!r})"
+        return write_jsonl(folder / "mine.jsonl", tagged(), ("tokens", "tags"))
     if kind == "pairs":
-        names = ("premise", "hypothesis", "label")
-        return f"texts(path={str(write_csv(folder / 'mine.csv', paired(), names))!r})"
+        return write_csv(folder / "mine.csv", paired(), ("premise", "hypothesis", "label"))
     (folder / "mine.txt").write_text(book())
-    return f"corpus(path={str(folder / 'mine.txt')!r}, masked=True)"
+    return folder / "mine.txt"
+
+
+def task_of_kind(kind: str, folder: Path) -> str:
+    """Write small data of a kind of task, and return the task."""
+    path = str(write_kind(kind, folder))
+    if kind == "masked":
+        return f"corpus(path={path!r}, masked=True)"
+    return f"texts(path={path!r}, target=number)" if kind == "number" else f"texts(path={path!r})"

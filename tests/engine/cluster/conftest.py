@@ -21,9 +21,7 @@ from pebench.runs.leases import holder_of
 from pebench.runs.records import FAILURE, Record, find_record
 from pebench.tasks import configure, find_task
 from pebench.tasks.own import places
-from tests.data.own_data import tagged, texts, write_csv, write_jsonl
-
-TAGS = ("tokens", "tags")
+from tests.data.own_data import task_of_kind, texts, write_csv
 
 Hook = Callable[[RunConfig, int], None]
 
@@ -206,8 +204,8 @@ def check_own_data(do: Callable[..., Outcome], tmp_path: Path, monkeypatch: pyte
 
     def check(execute: Executor, **settings: str) -> None:
         monkeypatch.setattr(places, "_folder", lambda: tmp_path / "elsewhere")  # where no other process looks
-        paths = write_csv(tmp_path / "mine.csv", texts()), write_jsonl(tmp_path / "l.jsonl", tagged(), TAGS)
-        tasks = [find_task(f"texts(path={str(path)!r})").name for path in paths]
+        classes = f"texts(path={str(write_csv(tmp_path / 'mine.csv', texts()))!r})"
+        tasks = [find_task(task).name for task in (classes, task_of_kind("tags", tmp_path))]
         assert "mine.csv" not in "".join(tasks)
         plan = [configure(task, "rope", 0, "smoke") for task in tasks]
         outcome = do(execute, plan, **settings)
