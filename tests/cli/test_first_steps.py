@@ -4,14 +4,18 @@ import contextlib
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pebench.cli import main
 from pebench.cli.parser import parser
+from pebench.config import RunConfig
 from pebench.encodings.registry import encoding_cards
+from pebench.runs.records import write_record
 from tests.cli.asking import Answer, ask
+from tests.runs.plans import record
 
 
 def test_alone_it_says_what_to_do_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +71,16 @@ def test_new_overwrites_nothing(here: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose pace is known without measuring, and whose network does not answer."""
+
+    def run_suite(runs: list[RunConfig], out: Path, jobs: int, published: bool) -> None:
+        """Leave the records of runs that took 1 s to start and to test, and 10 ms a step."""
+        assert (len(runs), jobs, published) == (3, 4, False)
+        for config in runs:
+            seconds = 1 + 0.01 * config.train.max_steps
+            write_record(replace(record(config, 0.5), duration_s=seconds, throughput=100 * config.train.batch_size), out)
+
+    monkeypatch.setattr("pebench.cli.doctor.run_suite", run_suite)
+    monkeypatch.setattr("pebench.engine.execution.cores", lambda: 4)
     monkeypatch.setattr("pebench.engine.pace.operations_per_second", lambda config, device, threads: 1e10)
     monkeypatch.setattr("pebench.tasks.sources.reachable", lambda site, seconds=0.0: False)
 
@@ -81,12 +95,24 @@ def test_the_doctor_tells_what_can_run_and_how_long_it_takes(here: Path, monkeyp
     assert f"  {here / 'cache'}: 0.0 GiB, writable" in told.lines
     assert "  comes with pebench: vit-digits, text-order, lm-grammar, seq-copy" in told.text
     assert "not here, downloaded at the first run: " in told.text
-    assert "--suite quickstart: about " in told.text
+    # 15 runs each of 200, 600 and 150 steps, four at a time: (45 + 15 * 9.5) / 4 s
+    assert "--suite quickstart: about 47 s (45 runs, cpu)" in told.text
+    assert "--tier minute: about 3 s for one run, as of vit-digits" in told.text
     assert " days for one run" in told.lines[-1]  # of the tier full
     assert "  forbidden (--offline, " in ask("doctor", "--offline").text
     (here / "file").touch()
     monkeypatch.setenv("PEBENCH_CACHE_DIR", str(here / "file" / "cache"))
     assert "not writable: set PEBENCH_CACHE_DIR" in ask("doctor", "--offline").text
+
+
+@pytest.mark.slow
+def test_the_doctor_tries_short_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    told = ask("doctor", "--offline")
+    lines = told.lines[told.lines.index("Time") + 1 :]
+    assert [line.split(":")[0].strip() for line in lines[1:]] == [
+        "pebench run --suite quickstart", "--tier minute", "--tier quick", "--tier core", "--tier full",
+    ]  # fmt: skip
+    assert capfd.readouterr().err == ""
 
 
 def completed(shell: str, script: str, *words: str) -> list[str]:

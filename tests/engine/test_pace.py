@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pebench.config import RunConfig
-from pebench.engine import pace
+from pebench.engine import execution, pace
+from pebench.engine.execution import Execution
 from pebench.engine.pace import expected_seconds, long_wait, operations, operations_per_second
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import configure
 from tests.cli.asking import SMOKE, ask
+
+AUTO, CPU = Execution(Path("nowhere")), Execution(Path("nowhere"), device="cpu")
 
 
 def costs_of(runs: Sequence[RunConfig]) -> dict[str, Cost]:
@@ -29,21 +33,37 @@ def test_a_measurement_finds_operations() -> None:
 
 
 def test_runs_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "cores", lambda: 4)
+    monkeypatch.setattr(execution, "cores", lambda: 4)
     monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e9 * threads)
     one, six = ([configure("vit-digits", "add", seed, "smoke") for seed in range(number)] for number in (1, 6))
     costs = costs_of(one)
-    assert expected_seconds(one, costs, "cpu") == pytest.approx(operations(one, costs) / 4e9)  # four threads
-    assert expected_seconds(six, costs, "cpu") == pytest.approx(operations(six, costs) / 4e9)  # four runs of one
-    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e9)
-    assert expected_seconds(six, costs, "cuda") == pytest.approx(operations(six, costs) / 1e9)
+
+    def share(runs: list[RunConfig], **options: Any) -> float:
+        return expected_seconds(runs, costs, Execution(Path("nowhere"), device="cpu", **options)) * 4e9
+
+    assert share(one) == pytest.approx(operations(one, costs))  # four threads
+    assert share(six) == pytest.approx(operations(six, costs))  # four runs of one
+    assert share(six, jobs=1) == pytest.approx(operations(six, costs))  # one run of four
+    assert share(six, threads=1, jobs=2) == pytest.approx(2 * operations(six, costs))
+    assert share(six, executor="sequential", threads=1) == pytest.approx(4 * operations(six, costs))
+
+
+def test_runs_share_the_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: {"cuda": 1e9}[device])
+    runs = [configure("vit-digits", "add", seed, "smoke") for seed in range(8)]
+    costs = costs_of(runs)
+    for options in ({}, {"devices": 2}, {"devices": 4}):
+        seconds = expected_seconds(runs, costs, Execution(Path("nowhere"), **options))
+        assert seconds == pytest.approx(operations(runs, costs) / 4e9)
 
 
 def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 2e10)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     runs = [configure("vit-cifar10", "add", seed, "full") for seed in range(3)]
-    text = long_wait(runs, costs_of(runs), "auto")
+    text = long_wait(runs, costs_of(runs), AUTO)
     assert text.startswith("These 3 runs take about ")
     assert " days here, on cpu, " in text
     assert "Shorter: --tier core (about " in text
@@ -53,16 +73,16 @@ def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.Mon
 def test_a_machine_that_is_fast_enough_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [configure("vit-cifar10", "add", 0, "full")]
     monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e15)
-    assert long_wait(runs, costs_of(runs), "cpu") == ""
+    assert long_wait(runs, costs_of(runs), CPU) == ""
 
 
 def test_short_runs_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: pytest.fail("measured"))
     runs = [configure("vit-digits", "add", 0, "minute")]
-    assert long_wait(runs, costs_of(runs), "cpu") == ""
+    assert long_wait(runs, costs_of(runs), CPU) == ""
 
 
 def test_the_warning_comes_before_the_first_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("pebench.engine.run.long_wait", lambda runs, costs, device: f"{len(runs)} run, for ever")
+    monkeypatch.setattr("pebench.engine.run.long_wait", lambda runs, costs, how: f"{len(runs)} run, for ever")
     told = ask(*SMOKE, "--pe", "add", "--seed", "0", "--executor", "sequential", out=tmp_path)
     assert told.lines[:2] == ["1 run: 1 to do, 0 done", "1 run, for ever"]

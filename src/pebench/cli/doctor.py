@@ -7,17 +7,20 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pebench.config import TIERS, RunConfig
+from pebench.config import REFERENCE_ENCODING, TIERS, RunConfig
 from pebench.engine.checks import memory
-from pebench.engine.execution import Execution, cores, environment, execution
+from pebench.engine.execution import Execution, cores, environment, execution, runs_at_a_time
 from pebench.engine.pace import device_here, expected_seconds
+from pebench.engine.run import run_suite
 from pebench.errors import UserError
 from pebench.formatting import duration_text, folded
 from pebench.runs.costs import check_costs
+from pebench.runs.forecast import forecast
 from pebench.runs.plan import Plan
 from pebench.runs.suite import load_suite
 from pebench.tasks import TASKS, Task, configure, sources
@@ -26,6 +29,9 @@ from pebench.tasks.configurations import default_tier
 PROBE_S = 2.0
 """Time that the hub has to answer, in seconds."""
 
+TRIED_STEPS = 30
+"""Steps of the short runs by which longer ones are foretold; the first ones are not timed."""
+
 
 def doctor_command(options: argparse.Namespace) -> int:
     """Print what this machine has, what it lacks, and about how long each tier takes."""
@@ -33,7 +39,7 @@ def doctor_command(options: argparse.Namespace) -> int:
     with environment(how):
         for title, lines in (
             ("Network", _network()), ("Cache", _cache()), ("Data", _data(how)), ("Machine", _machine()),
-            ("Versions", _versions()), ("Time", _times()),
+            ("Versions", _versions()), ("Time", _times(how)),
         ):  # fmt: skip
             sys.stdout.write(f"{title}\n")
             for line in lines:  # one by one, as some take a moment
@@ -107,21 +113,35 @@ def _versions() -> Iterator[str]:
     yield ", ".join(f"{name} {version}" for name, version in versions().items())
 
 
-def _times() -> Iterator[str]:
-    """Yield about how long the quickstart, and one run of each tier, take here; each kind of model is measured."""
-    device = device_here()
+def _times(how: Execution) -> Iterator[str]:
+    """Yield about how long the quickstart, and one run of each tier, take here, by short runs of the same kind."""
     suite = load_suite("quickstart")
-    runs = Plan(suite, suite.kinds()).testing({})
-    yield f"pebench run --suite quickstart: about {_expected(runs, device)} ({len(runs)} runs, on {device})"
-    for tier in TIERS[1:]:  # the first one, smoke, learns nothing
-        task = next(task for task in TASKS.values() if tier in task.budgets)
-        run = configure(task.name, "add", 0, tier)
-        yield f"--tier {tier}: about {_expected([run], device)} for one run, as of {task.name}"
+    quickstart = Plan(suite, suite.kinds()).testing({})
+    yield "by short runs, which are being made ..."
+    with tempfile.TemporaryDirectory() as folder:
+        _try(quickstart, Path(folder), how)
+        device, number = device_here(), len(quickstart)
+        yield f"pebench run --suite quickstart: about {_expected(quickstart, Path(folder), how)} ({number} runs, {device})"
+        for tier in TIERS[1:]:  # the first one, smoke, learns nothing
+            task = next(task for task in TASKS.values() if tier in task.budgets)
+            run = configure(task.name, "add", 0, tier)
+            yield f"--tier {tier}: about {_expected([run], Path(folder), how)} for one run, as of {task.name}"
 
 
-def _expected(runs: list[RunConfig], device: str) -> str:
+def _try(runs: Sequence[RunConfig], out: Path, how: Execution) -> None:
+    """Make a short run of each task, as many at a time as of all the runs, and leave the records in a folder."""
+    first = {config.task: config for config in reversed(runs) if config.encoding == REFERENCE_ENCODING}
+    short = [replace(config, train=replace(config.train, max_steps=TRIED_STEPS)) for config in first.values()]
+    run_suite(short, out, jobs=runs_at_a_time(len(runs), how), published=False)
+
+
+def _expected(runs: Sequence[RunConfig], tried: Path, how: Execution) -> str:
+    """Return about how long runs take: by short ones that were tried, else by a step on noise."""
+    found = forecast(runs, tried)
+    if not found.unknown:
+        return duration_text(found.seconds / runs_at_a_time(len(runs), how))
     costs = check_costs({config.kind_key: config for config in runs}.values())
-    return duration_text(expected_seconds(runs, costs, device))
+    return duration_text(expected_seconds(runs, costs, how))
 
 
 def _gib(size: float) -> str:

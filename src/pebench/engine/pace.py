@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pebench.config import RunConfig
-from pebench.engine.execution import cores
+from pebench.engine.execution import Execution, cores, runs_at_a_time
 from pebench.formatting import counted, duration_text
 from pebench.runs.costs import Cost, check_costs
 from pebench.tasks import configure, find_task
@@ -94,36 +94,42 @@ def device_here(device: str = "auto") -> str:
     return "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
 
 
-def expected_seconds(runs: Sequence[RunConfig], costs: Mapping[str, Cost], device: str) -> float:
+def expected_seconds(runs: Sequence[RunConfig], costs: Mapping[str, Cost], how: Execution) -> float:
     """Return about how long the training of runs takes on this machine, by a step of each task's largest model.
 
-    Processors are shared as a suite shares them: as many runs at a time as there are, each with its part of them.
+    The optimizer, validation and the start of a run are left out, which count for little where training is long.
+
+    Args:
+        runs: The runs to make, on this machine.
+        costs: The cost of each kind of them.
+        how: How they are made: as many at a time, each with its part of the processors.
     """
-    at_a_time = min(len(runs), cores()) if device == "cpu" else 1
+    device, at_a_time = device_here(how.device), runs_at_a_time(len(runs), how)
+    threads = how.worker_options(at_a_time).threads or cores()
     tasks: dict[str, list[RunConfig]] = {}
     for config in runs:
         tasks.setdefault(config.task, []).append(config)
     seconds = 0.0
     for same in tasks.values():
         largest = max(same, key=lambda config: (config.model.d_model, config.model.num_layers))
-        pace = operations_per_second(largest, device, cores() // at_a_time)
+        pace = operations_per_second(largest, device, threads) * how.devices
         seconds += operations(same, costs) / (pace * at_a_time)
     return seconds
 
 
-def long_wait(runs: Sequence[RunConfig], costs: Mapping[str, Cost], device: str) -> str:
+def long_wait(runs: Sequence[RunConfig], costs: Mapping[str, Cost], how: Execution) -> str:
     """Return a warning that runs take very long on this machine, and what to do instead; empty if they do not.
 
     Args:
         runs: The runs to make, on this machine.
         costs: The cost of each kind of them.
-        device: ``auto``, ``cpu`` or ``cuda``.
+        how: How they are made.
     """
     found = operations(runs, costs)
     if found < LONG_FLOPS:
         return ""
-    here = device_here(device)
-    seconds = expected_seconds(runs, costs, here)
+    here = device_here(how.device)
+    seconds = expected_seconds(runs, costs, how)
     if seconds < LONG_S:
         return ""
     ways = [f"--tier {tier} (about {duration_text(shorter)})" for tier, shorter in _shorter(runs, seconds, found)]

@@ -255,7 +255,7 @@ def _prepared(
             warm_up()  # its imports go on while this process makes its own
         kinds = list({config.kind_key: config for config in stage.todo}.values())
         costs = check_kinds(kinds, how)
-        warning = long_wait(stage.todo, costs, how.device) if how.local else ""
+        warning = long_wait(stage.todo, costs, how) if how.local else ""
         if how.here:  # now, while Ctrl-C has nothing to save
             import pebench.training.runner  # noqa: F401
     jobs = runs_at_a_time(len(stage.todo), how) if how.local else how.jobs
