@@ -39,6 +39,7 @@ def test_the_end_of_a_command_leaves_signals_as_they_were(tmp_path: Path, monkey
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("list", "tasks"), ("run", "--help"), (*TWO_BY_TWO, "--dry-run")])
 def test_a_reader_that_leaves_early_causes_no_traceback(arguments: Sequence[str], tmp_path: Path) -> None:
     with pebench(*arguments, cwd=tmp_path) as process:

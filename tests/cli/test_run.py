@@ -161,6 +161,7 @@ def test_embedded_tasks_need_no_network(tmp_path: Path) -> None:
     assert ask(*SMOKE, "--pe", "none", "--seed", "0", "--offline", out=tmp_path).code == 0
 
 
+@pytest.mark.slow
 def test_failed_runs_are_kept_until_they_are_asked_for_again(first: Answer, tmp_path: Path) -> None:
     arguments = [*SMOKE, "--pe", "add", "--pe", "rope", "--seed", "0"]
     configs = [configure("vit-digits", name, 0, "smoke") for name in ("add", "rope")]

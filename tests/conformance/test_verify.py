@@ -74,6 +74,7 @@ def test_a_sound_encoding_passes_with_its_card(capsys):
     assert re.search(r"a step takes +\d+\.\d\d \(\d+\.\d\d to \d+\.\d\d\) x none's at 64 tokens", text)
 
 
+@pytest.mark.slow
 def test_a_class_of_ones_own_is_found_in_the_current_folder(mine, capsys):
     main(["verify", "my_encodings:Ruler", "--set", "scale=0.2"])
     text = capsys.readouterr().out
@@ -81,6 +82,7 @@ def test_a_class_of_ones_own_is_found_in_the_current_folder(mine, capsys):
     assert "-       size" in text  # the formula is of the default options
 
 
+@pytest.mark.slow
 def test_what_is_broken_is_named(mine, capsys):
     assert main(["verify", "my_encodings:Mute"]) == 1
     text = capsys.readouterr().out

@@ -104,6 +104,7 @@ def facts(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     return found
 
 
+@pytest.mark.slow
 def test_the_digest_of_the_code_is_of_every_module_of_the_package(facts: dict[str, Any]) -> None:
     """The same one from a checkout and a wheel, as runs are the same."""
     digest = hashlib.sha256()

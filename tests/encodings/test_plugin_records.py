@@ -72,6 +72,7 @@ def test_a_change_of_the_source_is_reported_when_runs_are_skipped(here: Workplac
     assert f"encoding '{module}:Rows' has changed since runs here were done with it" in here.ask_anew(*command)
 
 
+@pytest.mark.slow
 def test_records_are_read_where_the_plug_in_is_not(here: Workplace) -> None:
     module = here.module(ROWS)
     done(f"{module}:Rows", here.folder / "runs")
@@ -84,6 +85,7 @@ def test_records_are_read_where_the_plug_in_is_not(here: Workplace) -> None:
     assert f"no module '{module}' is installed" in here.ask_anew("run", "--config", str(record), "--out", "new", code=2)
 
 
+@pytest.mark.slow
 def test_a_record_is_reproduced(here: Workplace) -> None:
     module = here.module(ROWS)
     config = configure("vit-digits", f"{module}:Rows", 0, "smoke", encoding_args={"scale": 2})

@@ -133,6 +133,7 @@ def test_what_a_suites_file_registers_is_refused_where_runs_cannot_know_it(here:
     assert record.ok
 
 
+@pytest.mark.slow
 def test_lines_for_a_scheduler_know_an_encoding_by_its_place_alone(here: Workplace) -> None:
     name = here.module(SUITE.rpartition("SUITE")[0])
     (here.folder / "own.py").write_text(

@@ -421,6 +421,7 @@ def test_an_executor_whose_package_is_missing_says_how_to_install_it(monkeypatch
         find_executor("slurm")
 
 
+@pytest.mark.slow
 def test_each_slot_has_its_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []
     start = _Running.start

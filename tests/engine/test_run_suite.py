@@ -78,6 +78,7 @@ def selected(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Listene
     return results, listener, out
 
 
+@pytest.mark.slow
 def test_command_line_and_library_leave_equal_records(
     selected: tuple[Results, Listener, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

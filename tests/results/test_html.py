@@ -195,6 +195,7 @@ def test_every_number_on_the_page_sorts_by_what_it_shows(core: str) -> None:
     assert [text for value, text in cells if (float(value) if value else None) != number(text)] == []
 
 
+@pytest.mark.slow
 def test_pages_and_pictures_are_made_without_torch() -> None:
     program = f"""
 import sys

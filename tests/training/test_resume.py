@@ -85,6 +85,7 @@ def test_runs_of_every_kind_of_task_go_on(kind: str, tmp_path: Path, monkeypatch
     assert (record.metrics, record.curve) == (expected.metrics, expected.curve)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_may_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its best weights are behind it, so that it must know them in their new place; and it tells where it was."""
     settings = {"max_steps": 60, "evaluations": 6, "learning_rate": 3.0, "warmup": 0.9, "clip": 100.0}
@@ -122,6 +123,7 @@ def test_a_run_of_other_code_begins_again(
     assert [*shown("train/loss", tmp_path / DIGITS.directory)] == [*range(4, 41, 4)]
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_the_same_code_as_a_checkout_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

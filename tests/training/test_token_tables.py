@@ -65,6 +65,7 @@ def test_the_source_is_the_same_run_without_an_encoding() -> None:
     assert "token_table" not in str(source.to_dict())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["frozen", "trained"])
 def test_runs_take_the_table_of_a_run_that_is_made_first(table: str, tmp_path: Path) -> None:
     stages = Stages()

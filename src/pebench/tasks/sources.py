@@ -185,8 +185,9 @@ def offline() -> bool:
     return any(os.environ.get(name, "").lower() in ("1", "on", "true", "yes") for name in names)
 
 
-def reachable(url: str, seconds: float = PROBE_S) -> bool:
-    """Return True if a server answers at all, proxies included, within so many seconds."""
+def reachable(url: str, seconds: float | None = None) -> bool:
+    """Return True if a server answers at all, proxies included, within so many seconds (`PROBE_S`)."""
+    seconds = PROBE_S if seconds is None else seconds
     if offline():
         return False
     answered, done = [], threading.Event()

@@ -44,6 +44,7 @@ def numbers(value: Any) -> Iterator[float]:
         yield value
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_is_analyzed_once(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = [read_record(folder) for folder in folders(kept)]
     assert not any(record.analysis for record in before)
@@ -78,6 +79,7 @@ def test_a_run_may_be_analyzed_as_it_ends(kept: Path, tmp_path: Path) -> None:
         assert not (folder / "weights.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_an_analysis_that_fails_loses_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(capture: object) -> None:
         raise RuntimeError("no")
