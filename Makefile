@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages submissions readme docs site throughput gpu-speed report reliability engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages scorecard submissions readme docs site throughput gpu-speed report reliability engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
@@ -42,7 +42,10 @@ pages:  ## Make all that is made from published records again, without training:
 	for suite in $(PUBLISHED); do pebench report results/$$suite --suite $$suite --publish results/$$suite || exit 1; done
 	for study in undeclared add_or_concat; do \
 	python -m benchmarks.studies.$$study --output results/studies/$$study.md >/dev/null || exit 1; done
-	$(MAKE) readme submissions
+	$(MAKE) readme submissions scorecard
+
+scorecard:  ## Make results/scorecard of all published records again
+	pebench report --scorecard results --publish results/scorecard
 
 submissions:  ## Check every submitted encoding, and make the leaderboard in results/submissions again
 	mkdir -p results/submissions

@@ -76,8 +76,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         """Leave the records of runs that took 1 s to start and to test, and 10 ms a step."""
         assert (len(runs), jobs, published) == (3, 4, False)
         for config in runs:
-            seconds = 1 + 0.01 * config.train.max_steps
-            write_record(replace(record(config, 0.5), duration_s=seconds, throughput=100 * config.train.batch_size), out)
+            train = config.train
+            took = {"duration_s": 1 + 0.01 * train.max_steps, "throughput": 100 * train.batch_size}
+            write_record(replace(record(config, 0.5), **took), out)
 
     monkeypatch.setattr("pebench.cli.doctor.run_suite", run_suite)
     monkeypatch.setattr("pebench.engine.execution.cores", lambda: 4)

@@ -120,8 +120,8 @@ def _times(how: Execution) -> Iterator[str]:
     yield "by short runs, which are being made ..."
     with tempfile.TemporaryDirectory() as folder:
         _try(quickstart, Path(folder), how)
-        device, number = device_here(), len(quickstart)
-        yield f"pebench run --suite quickstart: about {_expected(quickstart, Path(folder), how)} ({number} runs, {device})"
+        expected, what = _expected(quickstart, Path(folder), how), f"{len(quickstart)} runs, {device_here()}"
+        yield f"pebench run --suite quickstart: about {expected} ({what})"
         for tier in TIERS[1:]:  # the first one, smoke, learns nothing
             task = next(task for task in TASKS.values() if tier in task.budgets)
             run = configure(task.name, "add", 0, tier)

@@ -24,6 +24,12 @@ PAGE = "report.html"
 @paused_garbage_collection()
 def report_command(options: argparse.Namespace) -> int:
     """Print a page of results, write it in every format, or publish it."""
+    if options.scorecard:
+        from pebench.cli.scorecard import scorecard_command
+
+        return scorecard_command(options)
+    if options.source is None:
+        raise UserError("expected a folder of runs, or a .jsonl file of records: pebench report runs")
     from pebench.results.page import Page
     from pebench.results.publish import FORMATS
     from pebench.results.writers.markdown import overview

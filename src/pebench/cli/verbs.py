@@ -146,7 +146,14 @@ def _merge(verbs: Any) -> None:
 
 def _report(verbs: Any) -> None:
     verb = verbs.add_parser("report", help="make tables from records")
-    verb.add_argument("source", type=Path, metavar="DIR", help="an output folder, or a .jsonl file of records")
+    verb.add_argument(
+        "source", type=Path, nargs="?", metavar="DIR", help="an output folder, or a .jsonl file of records"
+    )
+    verb.add_argument(
+        "--scorecard", type=Path, metavar="DIR",
+        help="in place of a page of runs: every encoding in one table, made of all records in DIR, such as results; "
+        "--format markdown, html or json, --output, --publish, --open",
+    )  # fmt: skip
     verb.add_argument(
         "--format", metavar="FORMAT",
         help="print one format: markdown (default), overview, html, latex, csv or json; in a terminal, html is written "

@@ -1,0 +1,86 @@
+"""``pebench report --scorecard``: every encoding in one table."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pebench.atomic import write_text
+from pebench.cli.opening import open_page
+from pebench.errors import UserError, unknown_name
+from pebench.results.publish import ENDINGS
+from pebench.results.publish import PAGE as PUBLISHED
+from pebench.results.scorecard import Scorecard, scorecard
+from pebench.results.writers.html.scorecard import scorecard_html
+from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
+from pebench.runs.records import COLLECTION, Record, merge, read_records
+
+FORMATS = {"markdown": scorecard_markdown, "html": scorecard_html, "json": scorecard_json}
+PAGE = "scorecard.html"
+"""Name of the page in the current folder."""
+
+PUBLISHED_HTML = "page.html"
+"""Name of the page in a published folder, beside that in Markdown."""
+
+OTHER_OPTIONS = ("source", "suite", "tasks", "reference", "strict", "records", "allow_unmatched")
+"""Options of a page of runs, which a scorecard does not have."""
+
+
+def scorecard_command(options: argparse.Namespace) -> int:
+    """Print the scorecard, or write it in every format."""
+    if given := [name for name in OTHER_OPTIONS if getattr(options, name)]:
+        word = "a second folder" if given[0] == "source" else f"--{given[0].rstrip('s').replace('_', '-')}"
+        raise UserError(f"--scorecard DIR goes with --format, --output, --publish and --open, got {word} too.")
+    if sum(map(bool, (options.format, options.output, options.publish))) > 1:
+        raise UserError("expected one of --format, --output and --publish, got more than one of them.")
+    name = options.format or ("html" if options.open else "markdown")
+    if name not in FORMATS:
+        raise unknown_name("format of a scorecard", name, FORMATS)
+    card = scorecard(published(options.scorecard))
+    if options.output:
+        _write({_path(options.output, name): write(card) for name, write in FORMATS.items()})
+        _open(_path(options.output, "html"), options)
+    elif options.publish:
+        _write(published_files(card, options.publish))
+        _open(options.publish / PUBLISHED_HTML, options)
+    elif name == "html" and (options.open or sys.stdout.isatty()):
+        _write({Path(PAGE): scorecard_html(card)})
+        _open(Path(PAGE), options)
+    else:
+        sys.stdout.write(FORMATS[name](card))
+    return 0
+
+
+def published(folder: Path) -> list[Record]:
+    """Return every record in a folder of published results, or of runs; of a run that is there twice, the first.
+
+    Published folders hold other files of records too, of checks and repetitions, which are no results.
+
+    Raises:
+        UserError: If there is no such folder, or nothing in it.
+    """
+    files = sorted(folder.rglob(COLLECTION)) if folder.is_dir() else []
+    return merge(read_records(path) for path in files)[0] if files else read_records(folder)
+
+
+def published_files(card: Scorecard, folder: Path) -> dict[Path, str]:
+    """Return the files of a published scorecard, by their paths."""
+    return {
+        folder / PUBLISHED: scorecard_markdown(card, PUBLISHED_HTML), folder / PUBLISHED_HTML: scorecard_html(card),
+    }  # fmt: skip
+
+
+def _write(texts: Mapping[Path, str]) -> None:
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text)
+        sys.stdout.write(f"{path}\n")
+
+
+def _path(prefix: Path, name: str) -> Path:
+    return prefix.with_name(prefix.name + ENDINGS.get(name, f".{name}"))
+
+
+def _open(path: Path, options: argparse.Namespace) -> None:
+    if options.open and (note := open_page(path)):
+        sys.stdout.write(f"{note}\n")

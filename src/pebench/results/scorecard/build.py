@@ -1,0 +1,226 @@
+"""A scorecard, built from records: a cell has mean, interval, rank, and whether anything is separable from it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pebench.encodings.cards import EncodingCard
+from pebench.encodings.families import GROUPS, group_of
+from pebench.encodings.registry import encoding_cards
+from pebench.formatting import natural
+from pebench.results.scorecard.measures import MEASURES, Measure
+from pebench.results.stats import ALPHA, Estimate, estimate, holm, paired_difference
+from pebench.results.tables import Table, build_tables
+from pebench.runs.records import Record
+
+UNMEASURED, REFUSES, UNSERVED = "not measured", "refuses", "does not serve"
+"""Texts of cells without a value."""
+
+Values = Mapping[int, float]
+"""Seed to value."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of the scorecard.
+
+    Args:
+        estimate: Mean over seeds and its interval; ``None`` where there is no value.
+        why: The reason why there is none: `UNMEASURED`, `REFUSES` or `UNSERVED`; empty where there is one.
+        rank: Place among the rows with a value, by the mean; 1 is the best.
+        score: 1 for the best mean of the column, 0 for the worst, and for encodings that refuse this size.
+        leads: True for the best mean, and for those that are not separable from it.
+        values: Seed to value.
+    """
+
+    estimate: Estimate | None = None
+    why: str = ""
+    rank: int | None = None
+    score: float | None = None
+    leads: bool = False
+    values: Values = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the scorecard.
+
+    Args:
+        label: The encoding.
+        card: Its card; ``None`` for one that is not registered here.
+        entries: The cells by the key of their column.
+        parameters: Parameters of the encoding in the language model, else in the image model; ``None`` if unknown.
+    """
+
+    label: str
+    card: EncodingCard | None
+    entries: Mapping[str, Entry]
+    parameters: int | None
+
+    @property
+    def fused(self) -> bool | None:
+        """True if it changes no logits, so that attention stays a fused kernel; ``None`` if that is not known.
+
+        A wrapper has every hook, and is as the encoding within it.
+        """
+        if self.card is None or self.card.declared["wraps"]:
+            return None
+        return "bias" not in self.card.hooks
+
+    @property
+    def beyond(self) -> str:
+        """Its behaviour at positions outside the trained extent; empty if it is not known."""
+        return str(self.card.declared["beyond"]) if self.card else ""
+
+    @property
+    def measured(self) -> bool:
+        """True if any cell has a value."""
+        return any(entry.estimate for entry in self.entries.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """Every encoding on every measure.
+
+    Args:
+        lines: The rows, by family and name.
+        tables: The table that each column is made of, by its key; none where nothing was measured.
+    """
+
+    lines: tuple[Line, ...]
+    tables: Mapping[str, Table]
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """The columns of which something is measured."""
+        return tuple(m for m in MEASURES if any(line.entries[m.key].estimate for line in self.lines))
+
+    @property
+    def unmeasured(self) -> tuple[Measure, ...]:
+        """The columns that wait for runs."""
+        return tuple(measure for measure in MEASURES if measure not in self.measures)
+
+
+def scorecard(records: Iterable[Record]) -> Scorecard:
+    """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
+
+    A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
+    the learning rate, which may have been selected. Rows are encodings as they are by default.
+
+    Args:
+        records: Records of any runs, in any order.
+    """
+    tasks = {(measure.task, measure.tier) for measure in MEASURES}
+    wanted = [record for record in records if (record.config.task, record.config.tier) in tasks]
+    found = build_tables(wanted, allow_unmatched=True)
+    tables = {m.key: table for m in MEASURES if (table := _table_of(m, found))}
+    cards = encoding_cards()
+    labels = {*cards, *(row.label for table in tables.values() for row in table.rows if _is_default(row.label))}
+    columns = {measure.key: _column(measure, tables.get(measure.key), labels, cards) for measure in MEASURES}
+    lines = []
+    for label in labels:
+        entries = {key: column[label] for key, column in columns.items()}
+        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables)))
+    return Scorecard(tuple(sorted(lines, key=_place)), tables)
+
+
+def _is_default(label: str) -> bool:
+    """Return True for the label of an encoding without options."""
+    return " (" not in label
+
+
+def _place(line: Line) -> tuple[int, tuple[object, ...]]:
+    families = [*GROUPS]
+    family = families.index(group_of(line.card)) if line.card else len(families)
+    return family, tuple(natural(line.label))
+
+
+def _table_of(measure: Measure, tables: Sequence[Table]) -> Table | None:
+    """Return the table that a column is made of: of those that may, the one with most encodings."""
+    fit = [
+        table for table in tables
+        if (table.task.name, table.config.tier, table.config.regime) == (measure.task, measure.tier, "width")
+        and not table.settings
+        and set(table.config.selected) <= {"train.learning_rate"}
+    ]  # fmt: skip
+    # Of equally many encodings, the newest protocol, and with rates that were selected.
+    return max(fit, default=None, key=lambda table: (_size(table), table.protocol, table.config.selected))
+
+
+def _size(table: Table) -> int:
+    return sum(_is_default(row.label) for row in table.rows)
+
+
+def _parameters(label: str, tables: Mapping[str, Table]) -> int | None:
+    for key in ("language", "images"):
+        row = tables[key].row(label) if key in tables else None
+        if row and row.values:
+            found: int | None = row.costs["parameters_encoding"]
+            return found
+    return None
+
+
+def _column(
+    measure: Measure, table: Table | None, labels: Iterable[str], cards: Mapping[str, EncodingCard]
+) -> dict[str, Entry]:
+    """Return the cells of a column by label."""
+    values = _values(measure, table)
+    leading = leaders(values, measure.card.higher_is_better)
+    means = {label: estimate(seeds.values()) for label, seeds in values.items()}
+    order = sorted(means, key=lambda label: means[label].mean, reverse=measure.card.higher_is_better)
+    best, worst = (means[order[0]].mean, means[order[-1]].mean) if order else (0.0, 0.0)
+    column = {}
+    for label in labels:
+        if label not in means:
+            column[label] = _without_value(measure, cards.get(label))
+            continue
+        score = abs(means[label].mean - worst) / abs(best - worst) if best != worst else 1.0
+        rank = order.index(label) + 1
+        column[label] = Entry(means[label], "", rank, score, label in leading, values[label])
+    return column
+
+
+def _values(measure: Measure, table: Table | None) -> dict[str, Values]:
+    """Return the values of each row by seed, without rows that have none."""
+    found = {}
+    for row in table.rows if table else ():
+        sizes = row.extrapolation(measure.card.metric)
+        values = sizes.get(measure.size, {}) if measure.size else row.values
+        if values and _is_default(row.label):
+            found[row.label] = values
+    return found
+
+
+def _without_value(measure: Measure, card: EncodingCard | None) -> Entry:
+    if card and (2 not in card.declared["axes"] if measure.on_images else 1 not in card.declared["axes"]):
+        return Entry(why=UNSERVED)
+    if card and card.declared["causal_only"] and not measure.card.causal:
+        return Entry(why=UNSERVED)
+    if card and measure.size and card.declared["beyond"] == REFUSES:
+        return Entry(why=REFUSES, score=0.0)
+    return Entry(why=UNMEASURED)
+
+
+def leaders(values: Mapping[str, Values], higher_is_better: bool) -> set[str]:
+    """Return the row with the best mean, and the rows that are not separable from it.
+
+    Separable are those whose paired t-test against the best has p < 5 % after Holm's correction over the column. Rows
+    with one seed, or without a common seed, cannot be told from it.
+
+    Args:
+        values: Label to seed to value, for rows with a value.
+        higher_is_better: The direction of the metric.
+
+    Example:
+        >>> rows = {"a": {0: 1.0, 1: 1.1, 2: 1.2}, "b": {0: 5.0, 1: 5.1, 2: 5.2001}, "c": {0: 1.3, 1: 1.0, 2: 1.5}}
+        >>> sorted(leaders(rows, higher_is_better=False))
+        ['a', 'c']
+    """
+    if not values:
+        return set()
+    means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
+    best = (max if higher_is_better else min)(means, key=lambda label: means[label])
+    others = [label for label in values if label != best]
+    differences = [paired_difference(values[label], values[best]) for label in others]
+    adjusted = holm([difference.p_value if difference else None for difference in differences])
+    return {best, *(label for label, p in zip(others, adjusted, strict=True) if p is None or p >= ALPHA)}

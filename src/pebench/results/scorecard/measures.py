@@ -1,0 +1,56 @@
+"""The columns of the scorecard: tasks, in size and beyond it."""
+
+from dataclasses import dataclass
+
+from pebench.tasks import Task, find_task
+from pebench.tasks.kinds import IMAGE_CLASSIFICATION
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column: the headline metric of a task, at the trained size or at another.
+
+    Args:
+        key: Name in files and addresses.
+        group: The heading that it shares with others.
+        title: The column's own heading.
+        task: The task's name.
+        tier: The budget of its runs.
+        size: The size of its test split, as ``4x``; empty for the trained size.
+    """
+
+    key: str
+    group: str
+    title: str
+    task: str
+    tier: str
+    size: str = ""
+
+    @property
+    def card(self) -> Task:
+        """The task."""
+        return find_task(self.task)
+
+    @property
+    def on_images(self) -> bool:
+        """True if an encoding needs two axes for it."""
+        return self.card.kind is IMAGE_CLASSIFICATION
+
+
+def _pair(key: str, group: str, task: str, tier: str, size: str, beyond: str) -> tuple[Measure, Measure]:
+    """Return the columns of a task at the trained size and beyond it."""
+    return (
+        Measure(key, group, f"in {'length' if size == '4x' else 'size'}", task, tier),
+        Measure(f"{key}-{size}", group, beyond, task, tier, size),
+    )
+
+
+MEASURES: tuple[Measure, ...] = (
+    *_pair("language", "Language", "lm-wikitext2", "core", "4x", "4 times as long"),
+    *_pair("images", "Images", "vit-cifar10", "core", "1.5x", "1.5 times the side"),
+    *_pair("absolute", "Lookup by index", "seq-lookup-index", "minute", "4x", "4 times as long"),
+    *_pair("relative", "Lookup by distance", "seq-lookup-offset", "minute", "4x", "4 times as long"),
+    *_pair("recall", "Recall", "seq-recall", "minute", "4x", "4 times as long"),
+    *_pair("state", "Parity", "seq-parity", "minute", "4x", "4 times as long"),
+)
+"""The columns. A new one is a line here."""

@@ -1,0 +1,114 @@
+"""The scorecard as one HTML page: it sorts, filters, and ranks by weights that a reader sets."""
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import Any
+
+from pebench.results.grids import by_family
+from pebench.results.prose import prose
+from pebench.results.scorecard import Line, Measure, Scorecard, advice
+from pebench.results.writers.html.content import markup
+from pebench.results.writers.html.svg import palette
+from pebench.results.writers.scorecard import (
+    LEAD,
+    NOTHING_MEASURED,
+    TITLE,
+    column_title,
+    entry_cell,
+    grid,
+    origins,
+    yes_or_no,
+)  # fmt: skip
+
+FILTERS = {
+    "measured": "are measured in every weighed column",
+    "images": "serve images",
+    "bidirectional": "serve bidirectional attention",
+    "free": "have no parameters",
+    "fused": "keep fused attention",
+    "beyond": "go on beyond the trained size",
+}
+"""Conditions that a reader may set, by their names in the page."""
+
+LIMITS = (
+    "Models are small and training is short. The best of many means is flattered by having been picked: a difference "
+    "to it is exploratory unless a suite declared it."
+)
+
+
+def scorecard_html(card: Scorecard) -> str:
+    """Return the scorecard as one file, which needs no network. The same records give the same bytes."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    names = ("page.css", "scorecard.css"), ("page.js", "scorecard.js")
+    style, script = ("\n".join(_text(name) for name in part) for part in names)
+    environment = Environment(
+        loader=PackageLoader(__name__.rpartition(".")[0], "."), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    return environment.get_template("scorecard.html").render(
+        title=TITLE,
+        lead=markup(prose(LEAD)),
+        limits=LIMITS,
+        nothing=NOTHING_MEASURED,
+        measures=[_measure(measure) for measure in card.measures],
+        filters=FILTERS,
+        advice=list(advice(card)),
+        families=_families(card),
+        origins=[markup(prose(line)) for line in origins(card)],
+        palette=palette(),
+        style=style,
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    return {
+        "key": measure.key,
+        "name": f"{measure.group}, {measure.title}",
+        "header": column_title(measure),
+        "largest_first": measure.card.higher_is_better,
+    }
+
+
+def _families(card: Scorecard) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [
+        (family, [_row(card.lines[place], card) for place in places])
+        for family, places in by_family({"Encoding": grid(card)["Encoding"]})
+    ]
+
+
+def _row(line: Line, card: Scorecard) -> dict[str, Any]:
+    return {
+        "label": line.label,
+        "tags": " ".join(_tags(line)),
+        "summary": line.card.summary if line.card else "",
+        "cells": [
+            {
+                "cell": entry_cell(entry := line.entries[measure.key], measure),
+                "score": None if entry.score is None else round(entry.score, 4),
+                "leads": entry.leads,
+            }
+            for measure in card.measures
+        ],
+        "parameters": line.parameters,
+        "fused": yes_or_no(line.fused),
+        "beyond": line.beyond,
+    }
+
+
+def _tags(line: Line) -> list[str]:
+    """Return the conditions that a row meets; of an encoding that is not known here, those that runs tell."""
+    tags = ["free"] if line.parameters == 0 or (line.card and line.card.declared["size"] == "0") else []
+    if line.card:
+        tags += ["images"] if 2 in line.card.declared["axes"] else []
+        tags += [] if line.card.declared["causal_only"] else ["bidirectional"]
+        tags += ["fused"] if line.fused else []
+        tags += ["beyond"] if line.beyond == "goes on" else []
+    return tags

@@ -1,0 +1,140 @@
+"""The scorecard in Markdown and JSON."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from pebench.results.cells import NOTHING, Cell, Grid, count_cell, interval_cell, numbers, words
+from pebench.results.scorecard import MEASURES, Entry, Measure, Scorecard, advice
+from pebench.results.scorecard.build import UNMEASURED
+from pebench.results.titles import headline
+from pebench.results.writers.markdown import pipe
+
+TITLE = "Scorecard"
+
+LEAD = (
+    "Every encoding of pebench in one table: how well it does, at the trained size and beyond it. A cell is the mean "
+    "over seeds with half its 95 % interval, and in brackets the rank in its column. Bold: the best mean, and all that "
+    "a paired t-test does not separate from it (Holm's correction over the column, 5 %)."
+)
+"""How to read the table."""
+
+LIMITS = (
+    f"{NOTHING}: not measured. *refuses*: has no positions beyond the trained ones. Models are small and training is "
+    "short ([what results cannot tell](../README.md#what-it-cannot-tell)). The best of many means is flattered by "
+    "having been picked: a difference to it is exploratory unless a suite declared it."
+)
+
+NOTHING_MEASURED = "Nothing is measured yet on any task of the scorecard."
+
+
+def scorecard_markdown(card: Scorecard, page: str = "") -> str:
+    """Return the scorecard as a page: what to take for which need, then every encoding.
+
+    Args:
+        card: The scorecard.
+        page: Address of the same as HTML, to link to.
+    """
+    parts = [f"# {TITLE}\n", f"{LEAD}\n"]
+    if page:
+        parts.append(f"[Sort it, filter it, weigh its columns]({page}) (a file to open in a browser).\n")
+    if not card.measures:
+        return "\n".join([*parts, f"{NOTHING_MEASURED}\n"])
+    parts.append(f"## If you need\n\n{pipe(needs(card))}\n")
+    parts.append(f"## Every encoding\n\n{pipe(grid(card))}\n\n{LIMITS}\n")
+    parts.append("## Where the figures are from\n")
+    parts.append("\n".join(f"- {line}" for line in origins(card)) + "\n")
+    return "\n".join(parts)
+
+
+def needs(card: Scorecard) -> Grid:
+    """Return what to take for each need, and how sure that is."""
+    found = list(advice(card))
+    return {
+        "You need": words(one.need for one in found),
+        "Take": words(f"`{one.take}`" for one in found),
+        "Result": words(one.result for one in found),
+        "How sure": words(one.certainty for one in found),
+    }
+
+
+def grid(card: Scorecard) -> Grid:
+    """Return the table: rows encodings, columns measures and costs."""
+    found: Grid = {"Encoding": words(line.label for line in card.lines)}
+    for measure in card.measures:
+        cells = (entry_cell(line.entries[measure.key], measure) for line in card.lines)
+        found[column_title(measure)] = numbers(cells, measure.card.higher_is_better)
+    found["Parameters"] = numbers(count_cell(line.parameters) for line in card.lines)
+    found["Fused attention"] = words(yes_or_no(line.fused) for line in card.lines)
+    found["Beyond the trained size"] = words(line.beyond or NOTHING for line in card.lines)
+    return found
+
+
+def column_title(measure: Measure) -> str:
+    """Return the heading of a column, with the metric, its unit and direction."""
+    return f"{measure.group} {measure.title}\n{headline(measure.card)}"
+
+
+def entry_cell(entry: Entry, measure: Measure) -> Cell:
+    """Return a cell as text: mean, interval and rank, or why there is nothing."""
+    if entry.estimate is None:
+        return Cell(NOTHING if entry.why == UNMEASURED else entry.why)
+    task = measure.card
+    cell = interval_cell(entry.estimate, task.scale, task.digits, note=f" ({entry.rank})")
+    return cell.styled("chosen") if entry.leads else cell
+
+
+def yes_or_no(value: bool | None) -> str:
+    """Return a word for a thing that may not be known."""
+    return NOTHING if value is None else "yes" if value else "no"
+
+
+def origins(card: Scorecard) -> Iterator[str]:
+    """Yield the task, tier and seeds of each pair of columns, and then those that nothing was measured on."""
+    for key in dict.fromkeys(measure.task for measure in card.measures):
+        measure = next(measure for measure in card.measures if measure.task == key)
+        table = card.tables[measure.key]
+        seeds = sorted({entry.estimate.n for line in card.lines if (entry := line.entries[measure.key]).estimate})
+        count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        rates = "learning rate selected for each row" if table.config.selected else "one learning rate for all rows"
+        runs = f"tier {measure.tier}, {count} seeds, {rates}, protocol {table.protocol}"
+        yield f"{measure.group}: `{measure.task}`, {runs}."
+    if missing := dict.fromkeys(measure.task for measure in card.unmeasured):
+        yield f"Not measured yet: {', '.join(f'`{task}`' for task in missing)}."
+
+
+def scorecard_json(card: Scorecard) -> str:
+    """Return the scorecard with raw numbers, and each seed's value."""
+    values = {
+        "columns": [
+            {
+                "key": m.key, "title": f"{m.group}, {m.title}", "task": m.task, "tier": m.tier, "size": m.size,
+                "metric": m.card.metric, "higher_is_better": m.card.higher_is_better,
+            }
+            for m in MEASURES
+        ],
+        "rows": [
+            {
+                "encoding": line.label, "parameters": line.parameters, "fused": line.fused, "beyond": line.beyond,
+                "cells": {key: _raw(entry) for key, entry in line.entries.items()},
+            }
+            for line in card.lines
+        ],
+        "advice": [
+            {"need": a.need, "take": a.take, "as_good": a.as_good, "among": a.among, "fewest_seeds": a.fewest}
+            for a in advice(card)
+        ],
+    }  # fmt: skip
+    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS
+    return orjson.dumps(values, option=option).decode()
+
+
+def _raw(entry: Entry) -> dict[str, Any]:
+    if entry.estimate is None:
+        return {"why": entry.why}
+    found = entry.estimate
+    return {
+        "mean": found.mean, "half_width": found.half_width, "n": found.n, "rank": entry.rank, "score": entry.score,
+        "leads": entry.leads, "values": dict(sorted(entry.values.items())),
+    }  # fmt: skip

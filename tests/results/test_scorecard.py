@@ -1,0 +1,232 @@
+"""The scorecard: which runs make its cells, ranks, leaders, advice, and the files of the command."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebench.encodings.registry import encoding_cards
+from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
+from pebench.results.writers.html.scorecard import FILTERS, scorecard_html
+from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
+from pebench.runs.records import Record, read_records, write_jsonl
+from pebench.tasks import configure, find_task
+from tests.cli.asking import ask
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def runs(
+    task: str, encoding: str, means: Mapping[str, float], settings: Any = None, tier: str = "core", **options: Any
+) -> list[Record]:
+    """Three seeds of an encoding; metrics by size, "" for the trained one, each seed 1 % above the one before."""
+    metric = find_task(task).metric
+    return [
+        Record(
+            configure(task, encoding, seed, tier, settings or {}, options),
+            metrics={f"test/{metric}{size and f'@{size}'}": mean * (1 + 0.01 * seed) for size, mean in means.items()},
+            parameters={"encoding": 7, "total": 300},
+            duration_s=2.0,
+        )
+        for seed in range(3)
+    ]
+
+
+@pytest.fixture
+def records() -> list[Record]:
+    return [
+        *runs("lm-wikitext2", "rope", {"": 1.5, "4x": 1.6}),
+        *runs("lm-wikitext2", "add", {"": 1.6, "4x": 2.4}),
+        *runs("lm-wikitext2", "none", {"": 2.0, "4x": 2.0}),
+        *runs("lm-wikitext2", "learned", {"": 1.75}),
+        *runs("vit-cifar10", "add", {"": 0.6, "1.5x": 0.5}),
+        *runs("vit-cifar10", "none", {"": 0.4, "1.5x": 0.3}),
+    ]
+
+
+def line(card: Scorecard, label: str) -> Line:
+    (found,) = [line for line in card.lines if line.label == label]
+    return found
+
+
+def test_every_encoding_has_a_row_by_family(records: list[Record]) -> None:
+    labels = [line.label for line in scorecard(records).lines]
+    assert sorted(labels) == sorted(encoding_cards())
+    assert labels[0] == "none"
+    assert labels.index("add") < labels.index("rope") < labels.index("alibi")
+
+
+def test_a_cell_has_mean_rank_and_score(records: list[Record]) -> None:
+    card = scorecard(records)
+    cells = {label: line(card, label).entries["language"] for label in ("rope", "add", "none")}
+    assert [round(cell.estimate.mean, 4) for cell in cells.values() if cell.estimate] == [1.515, 1.616, 2.02]
+    assert [cell.rank for cell in cells.values()] == [1, 2, 4]
+    assert [cell.score for cell in cells.values()] == pytest.approx([1.0, 0.8, 0.0])
+    assert [line(card, label).entries["images"].rank for label in ("add", "none")] == [1, 2]  # more is better here
+    assert [line(card, label).entries["language-4x"].rank for label in ("rope", "add", "none")] == [1, 3, 2]
+
+
+def test_a_cell_without_a_value_says_why(records: list[Record]) -> None:
+    card = scorecard(records)
+    assert line(card, "learned").entries["language-4x"].why == "refuses"
+    assert line(card, "learned").entries["language-4x"].score == 0
+    assert line(card, "alibi").entries["language"].why == "not measured"
+    assert line(card, "alibi").entries["language"].score is None
+    assert line(card, "cope").entries["images"].why == "does not serve"  # causal text alone
+    assert line(card, "rope-mixed").entries["language"].why == "does not serve"  # grids alone
+    assert {measure.key for measure in card.measures} == {"language", "language-4x", "images", "images-1.5x"}
+    assert {measure.group for measure in card.unmeasured} == {
+        "Lookup by index", "Lookup by distance", "Recall", "Parity",
+    }  # fmt: skip
+
+
+def test_other_budgets_settings_regimes_and_options_are_other_questions(records: list[Record]) -> None:
+    others = [
+        *runs("lm-wikitext2", "alibi", {"": 1.0}, tier="smoke"),
+        *runs("lm-wikitext2", "fire", {"": 1.0}, {"train.max_steps": 10}),
+        *runs("lm-wikitext2", "rope", {"": 1.0}, theta=50.0),
+    ]
+    card = scorecard([*records, *others])
+    assert card.lines == scorecard(records).lines
+
+
+def test_a_column_is_of_runs_that_compare(records: list[Record]) -> None:
+    """Of as many rows those with selected rates are shown, else those of which there are more."""
+    selected = [
+        replace(record, config=replace(record.config, selected=("train.learning_rate",)))
+        for label in ("rope", "add", "none", "learned")
+        for record in runs("lm-wikitext2", label, {"": 1.1})
+    ]
+    card = scorecard([*records, *selected])
+    assert card.tables["language"].config.selected == ("train.learning_rate",)
+    card = scorecard([*records, *selected[:9]])
+    assert card.tables["language"].config.selected == ()
+
+
+def test_an_encoding_of_ones_own_has_a_row(records: list[Record]) -> None:
+    foreign = [
+        replace(record, config=replace(record.config, encoding="mine:Wave"))
+        for record in runs("lm-wikitext2", "none", {"": 1.4})
+    ]
+    card = scorecard([*records, *foreign])
+    mine = line(card, "mine:Wave")
+    assert (mine.card, mine.fused, mine.beyond, mine.parameters) == (None, None, "", 7)
+    assert mine.entries["language"].rank == 1
+    assert card.lines[-1] is mine
+    assert "mine:Wave" in scorecard_markdown(card)
+    assert ">mine:Wave<" in scorecard_html(card)
+
+
+def test_what_is_known_without_runs(records: list[Record]) -> None:
+    card = scorecard(records)
+    assert [line(card, label).fused for label in ("rope", "alibi", "some-layers")] == [True, False, None]
+    assert [line(card, label).beyond for label in ("rope", "learned")] == ["goes on", "refuses"]
+    assert [line(card, label).parameters for label in ("rope", "alibi")] == [7, None]
+
+
+def test_advice_names_the_best_and_what_is_as_good(records: list[Record]) -> None:
+    found = {one.need: one for one in advice(scorecard(records))}
+    assert [*found] == [
+        "a language model at its trained length", "a language model that reads texts four times as long",
+        "a vision transformer at its trained size", "a vision transformer for 1.5 times the side",
+    ]  # fmt: skip
+    one = found["a language model at its trained length"]
+    assert (one.take, one.result, one.among, one.fewest) == ("rope", "1.5150 ± 0.0373 bits per byte", 4, 3)
+    assert one.certainty == "separable from each of the other 3 measured"
+    near = [
+        replace(record, metrics={"test/bits_per_byte": 1.5 + 0.02 * seed})
+        for seed, record in enumerate(runs("lm-wikitext2", "alibi", {"": 1.0}))
+    ]
+    one = next(iter(advice(scorecard([*records, *near]))))
+    assert one.certainty == "best mean of 5; not separable from it: alibi"
+
+
+def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) -> None:
+    biased = runs("lm-wikitext2", "alibi", {"": 1.9, "4x": 1.2})
+    found = {one.need: one.take for one in advice(scorecard([*records, *biased]))}
+    assert found["a language model that reads texts four times as long"] == "alibi"
+    assert found["a language model that reads texts four times as long, with a fused attention kernel"] == "rope"
+
+
+def test_nothing_measured_is_said() -> None:
+    card = scorecard([])
+    assert "Nothing is measured yet" in scorecard_markdown(card)
+    assert "Nothing is measured yet" in scorecard_html(card)
+    assert json.loads(scorecard_json(card))["advice"] == []
+
+
+def test_the_order_of_records_changes_no_byte(records: list[Record]) -> None:
+    for write in (scorecard_markdown, scorecard_html, scorecard_json):
+        assert write(scorecard(records)) == write(scorecard(records[::-1]))
+
+
+def test_json_has_every_seed(records: list[Record]) -> None:
+    found = json.loads(scorecard_json(scorecard(records)))
+    assert [column["key"] for column in found["columns"]] == [measure.key for measure in MEASURES]
+    (rope,) = [row for row in found["rows"] if row["encoding"] == "rope"]
+    assert rope["cells"]["language"]["values"] == pytest.approx({"0": 1.5, "1": 1.515, "2": 1.53})
+    assert rope["cells"]["images"] == {"why": "not measured"}
+
+
+def test_tags_of_rows_are_conditions_of_the_page(records: list[Record]) -> None:
+    page = scorecard_html(scorecard(records))
+    tags = {tag for part in page.split('data-tags="')[1:] for tag in part.partition('"')[0].split()}
+    assert tags == {*FILTERS} - {"measured"}
+
+
+@pytest.fixture
+def folder(records: list[Record], tmp_path: Path) -> Path:
+    """A folder of published results; two suites share runs, and a file beside them holds something else."""
+    for name, part in (("a", records[:9]), ("b", records[6:])):
+        (tmp_path / "results" / name).mkdir(parents=True)
+        write_jsonl(part, tmp_path / "results" / name / "runs.jsonl")
+    (tmp_path / "results" / "checks.jsonl").write_text("{}\n")
+    return tmp_path / "results"
+
+
+def test_the_command_prints_or_writes_it(folder: Path, records: list[Record], tmp_path: Path) -> None:
+    told = ask("report", "--scorecard", str(folder))
+    assert told.text == scorecard_markdown(scorecard(records))
+    told = ask("report", "--scorecard", str(folder), "--format", "json")
+    assert told.text == scorecard_json(scorecard(records))
+    told = ask("report", "--scorecard", str(folder), "--output", str(tmp_path / "out" / "card"))
+    assert [Path(path).name for path in told.lines] == ["card.md", "card.html", "card.json"]
+    told = ask("report", "--scorecard", str(folder), "--publish", str(tmp_path / "card"))
+    assert [Path(path).name for path in told.lines] == ["page.md", "page.html"]
+    assert "](page.html)" in (tmp_path / "card" / "page.md").read_text()
+
+
+def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]) -> None:
+    write_jsonl(records, tmp_path / "all.jsonl")
+    assert ask("report", "--scorecard", str(tmp_path / "all.jsonl")).text == scorecard_markdown(scorecard(records))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["runs"], "got a second folder too"),
+        (["--suite", "core"], "got --suite too"),
+        (["--format", "latex"], "unknown format of a scorecard 'latex'"),
+        (["--format", "json", "--output", "x"], "expected one of --format, --output and --publish"),
+    ],
+)
+def test_a_mistake_is_told(words: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask("report", "--scorecard", str(folder), *words).code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_report_of_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask("report").code == 2
+    assert "expected a folder of runs" in capsys.readouterr().err
+
+
+def test_the_published_scorecard_is_made_of_the_published_records() -> None:
+    from pebench.cli.scorecard import published, published_files
+
+    card = scorecard(published(RESULTS))
+    assert read_records(RESULTS / "core" / "runs.jsonl")  # there are any
+    for path, text in published_files(card, RESULTS / "scorecard").items():
+        assert path.read_text(encoding="utf-8") == text, "make scorecard"
