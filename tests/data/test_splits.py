@@ -16,6 +16,7 @@ from tests.data.copies import SPLITS, load, sequences
 
 SIZES = {
     "vit-digits": (1079, 359, 359), "vit-cifar10": (90, 10, 20), "text-order": (8000, 1000, 2000),
+    "vit-three-cells": (20_000, 1000, 2000), "vit-relative-cell": (20_000, 1000, 2000),
     "text-sst2": (54, 6, 1), "text-imdb": (54, 6, 2), "text-agnews": (54, 6, 1),
     "text-20newsgroups": (54, 6, 2), "text-pairs": (60, 18, 18),
 }  # fmt: skip

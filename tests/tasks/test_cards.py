@@ -112,7 +112,7 @@ def test_every_encoding_fits_every_tier(encoding):
 
 def check_fit(task, tier, encoding):
     config = configure(task, encoding, tier=tier)
-    image = {"vit-digits": 8, "vit-cifar10": 32}.get(task)
+    _, image = TASKS[task].image or (0, 0)
     extent = (image // config.data.patch_size,) * 2 if image else (config.data.max_len,)
     model = config.model
     spec = EncodingSpec(model.d_model, model.num_heads, model.num_layers, extent, causal=TASKS[task].causal)

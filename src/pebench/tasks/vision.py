@@ -14,6 +14,23 @@ def _vit(name: str, **rest: Any) -> Task:
     return Task(name=name, kind=IMAGE_CLASSIFICATION, beyond=(1.5, 2), **rest)
 
 
+def _cells(name: str, puzzle: str, summary: str, **rest: Any) -> Task:
+    """Return a task on generated cells, of 64 patches."""
+    model, data = ModelConfig(d_model=64, num_layers=2, num_heads=4), DataConfig(patch_size=2)
+    return _vit(
+        name,
+        summary=f"{summary} (generated)",
+        data=f"pebench.data.cells:{puzzle}",
+        image=(3, 16),
+        splits="different images of one generator, dealt out at random: 20,000 train, 1,000 validation, 2,000 test",
+        budgets=with_minute(
+            minute=Budget(model, data, TrainConfig(max_steps=800, batch_size=64, learning_rate=3e-3, evaluations=4)),
+            quick=Budget(model, data, TrainConfig(max_steps=3200, batch_size=64, learning_rate=2e-3, evaluations=10)),
+        ),
+        **rest,
+    )
+
+
 TASKS = (
     _vit(
         "vit-digits",
@@ -59,5 +76,12 @@ TASKS = (
                 TrainConfig(max_steps=70_000, batch_size=128, learning_rate=1e-3, evaluations=20, monitor="metric"),
             ),
         ),
+    ),    _cells(
+        "vit-three-cells", "ThreeCells", "Is the green or the blue cell nearer to the red one? After LOOPE",
+        num_classes=2, chance=0.509, cite=("chowdhury2025loope",),
     ),
-)
+    _cells(
+        "vit-relative-cell", "RelativeCell", "Which colour has the cell to which a marker points?",
+        num_classes=8, chance=0.131, cite=("pebench",),
+    ),
+)  # fmt: skip

@@ -49,6 +49,8 @@ NEEDS = (
     Need("distances", "relative"),
     Need("recall of what stood with a key", "recall"),
     Need("a state that is kept along a sequence", "state"),
+    Need("distances on a grid", "nearest"),
+    Need("directions on a grid", "pointed"),
 )
 """The needs of the page. A new one is a line here."""
 

@@ -182,7 +182,7 @@ def _column(
 
 def _values(measure: Measure, table: Table | None) -> dict[str, Values]:
     """Return the values of each row by seed, without rows that have none."""
-    found = {}
+    found = dict[str, Values]()
     for row in table.rows if table else ():
         sizes = row.extrapolation(measure.card.metric)
         values = sizes.get(measure.size, {}) if measure.size else row.values

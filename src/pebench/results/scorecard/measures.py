@@ -52,5 +52,7 @@ MEASURES: tuple[Measure, ...] = (
     *_pair("relative", "Lookup by distance", "seq-lookup-offset", "minute", "4x", "4 times as long"),
     *_pair("recall", "Recall", "seq-recall", "minute", "4x", "4 times as long"),
     *_pair("state", "Parity", "seq-parity", "minute", "4x", "4 times as long"),
+    *_pair("nearest", "Three cells", "vit-three-cells", "minute", "1.5x", "1.5 times the side"),
+    *_pair("pointed", "Relative cell", "vit-relative-cell", "minute", "1.5x", "1.5 times the side"),
 )
 """The columns. A new one is a line here."""
