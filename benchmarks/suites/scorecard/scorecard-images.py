@@ -8,10 +8,10 @@ SUITE = Suite(
     question="Which encoding suits a small vision transformer, at its trained size and at 1.5 times that?",
     tasks=["vit-cifar10"],
     encodings=[
-        "none", "add", "learned", "concat", "rope", "rope-mixed", "swin-bias", "cpe", "alibi", "log-cpb", "axial-learned",
-        "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias", "shaw", "tupe",
-        "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk", "add-proj", "concat-proj",
-        "gated-add", "raster", "random", "multiply",
+        "none", "add", "learned", "concat", "rope", "rope-mixed", "swin-bias", "cpe", "alibi", "log-cpb",
+        "axial-learned", "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias", "shaw", "tupe",
+        "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk", "add-proj",
+        "concat-proj", "gated-add", "raster", "random", "multiply",
     ],
     seeds=5,
     tier="core",
@@ -19,7 +19,9 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-28 08:24",
     shared_machine=True,
-    cost="272 runs, of which 80 are published; the others about 10 hours on 2 cores, two at a time (estimated by `core`)",
+    cost=(
+        "272 runs, of which 80 are published; the others about 10 hours on 2 cores, two at a time (estimated by `core`)"
+    ),
     expect=(
         "In size, biases of the offset on both axes (swin-bias, log-cpb) and cpe are ahead of add, by one to four "
         "points; directions beside the axes (rope-mixed, spiral-rope, lie-re) are ahead of rope. On larger images cpe, "
@@ -31,5 +33,7 @@ SUITE = Suite(
         "behind it. The three rates are a factor of two apart around those that `core` chose; a row that chooses "
         "4e-3 is tried at 8e-3 too, and one that chooses 1e-3 at 5e-4, and that is said."
     ),
-    remarks=("Ten of these rows were known, at eight seeds and more, when this was declared (`core`, `fusion`, `site`).",),
+    remarks=(
+        "Ten of these rows were known, at eight seeds and more, when this was declared (`core`, `fusion`, `site`).",
+    ),
 )  # fmt: skip

@@ -19,7 +19,10 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 08:24",
     shared_machine=True,
-    cost="304 runs, of which 80 are published; the others about 18 hours on 2 cores, two at a time (estimated by `inside`)",
+    cost=(
+        "304 runs, of which 80 are published; the others about 18 hours on 2 cores, two at a time (estimated by "
+        "`inside`)"
+    ),
     expect=(
         "In length, what acts in attention is ahead of what acts at the input, rope and its kin by least among each "
         "other; none is last of those with positions of their own. At four times the length alibi, kerple-log, fire, "

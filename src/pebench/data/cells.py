@@ -19,7 +19,7 @@ RED, GREEN, BLUE = ((255, 0, 0), (0, 255, 0), (0, 0, 255))
 
 
 class Cells(Images):
-    """Images of 8 by 8 cells; all are different. Larger ones, which `beyond` gives, have more cells of the same size."""
+    """Images of 8 by 8 cells, all different; larger ones, which `beyond` gives, have more cells of the same size."""
 
     SIZES: ClassVar[Mapping[str, int]] = {"train": 20_000, "val": 1_000, "test": 2_000}
     SIDE: ClassVar[int] = 8
@@ -79,8 +79,8 @@ def _first_of_each(rows: Tensor) -> tuple[Tensor, Tensor]:
 class ThreeCells(Cells):
     """A red, a green and a blue cell on black: is the green (0) or the blue one (1) nearer to the red one?
 
-    After the three-cell images of LOOPE (Chowdhury et al., arXiv 2504.14386). Nearness is Euclidean; images in which both
-    are equally near are left out. A model without positions sees the same three patches in every image.
+    After the three-cell images of LOOPE (Chowdhury et al., arXiv 2504.14386). Nearness is Euclidean; images in which
+    both are equally near are left out. A model without positions sees the same three patches in every image.
     """
 
     title, num_classes = "three_cells", 2
