@@ -41,7 +41,7 @@ from pebench.training.extrapolation import prepared_batches
 
 RESULTS = Path(__file__).parents[2] / "results"
 PUBLISHED = RESULTS / "core"
-OUTCOMES = RESULTS / "checks" / "other-examples.jsonl"
+OUTCOMES = RESULTS / "checks" / "other-examples.ndjson"
 SEEDS = {"lm-wikitext2": 2, "text-imdb": 2, "text-sst2": 4, "vit-cifar10": 4}
 """How many of the published seeds are trained again: two tell examples from noise, four do so better."""
 

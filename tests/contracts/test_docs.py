@@ -126,7 +126,7 @@ def test_runs_done_again_differ_as_results_say() -> None:
     assert len(changes) == 8
     assert 0 < max(changes) < 2e-6
 
-    lines = (RESULTS / "checks" / "other-examples.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS / "checks" / "other-examples.ndjson").read_text(encoding="utf-8").splitlines()
     changes: dict[str, list[float]] = {}
     for again in map(json.loads, lines):
         first = published[again["key"]]

@@ -9,9 +9,9 @@ SUITE = Suite(
     tasks=["vit-cifar10"],
     encodings=[
         "none", "add", "learned", "concat", "rope", "rope-mixed", "swin-bias", "cpe", "alibi", "log-cpb",
-        "axial-learned", "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias", "shaw", "tupe",
-        "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk", "add-proj",
-        "concat-proj", "gated-add", "raster", "random", "multiply",
+        "axial-learned", "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias",
+        "shaw", "tupe", "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk",
+        "add-proj", "concat-proj", "gated-add", "raster", "random", "multiply",
     ],
     seeds=5,
     tier="core",
