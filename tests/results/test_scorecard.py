@@ -151,6 +151,11 @@ def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) 
     assert found["a language model that reads texts four times as long, with a fused attention kernel"] == "rope"
 
 
+def test_it_says_how_many_are_measured(records: list[Record]) -> None:
+    for write in (scorecard_markdown, scorecard_html):
+        assert f"4 of {len(encoding_cards())} encodings are measured so far." in write(scorecard(records))
+
+
 def test_nothing_measured_is_said() -> None:
     card = scorecard([])
     assert "Nothing is measured yet" in scorecard_markdown(card)

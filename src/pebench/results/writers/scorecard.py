@@ -36,7 +36,7 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
         card: The scorecard.
         page: Address of the same as HTML, to link to.
     """
-    parts = [f"# {TITLE}\n", f"{LEAD}\n"]
+    parts = [f"# {TITLE}\n", f"{LEAD} {progress(card)}\n"]
     if page:
         parts.append(f"[Sort it, filter it, weigh its columns]({page}) (a file to open in a browser).\n")
     if not card.measures:
@@ -46,6 +46,11 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
     parts.append("## Where the figures are from\n")
     parts.append("\n".join(f"- {line}" for line in origins(card)) + "\n")
     return "\n".join(parts)
+
+
+def progress(card: Scorecard) -> str:
+    """Return how many encodings have any figure, in a sentence."""
+    return f"{sum(line.measured for line in card.lines)} of {len(card.lines)} encodings are measured so far."
 
 
 def needs(card: Scorecard) -> Grid:

@@ -18,6 +18,7 @@ from pebench.results.writers.scorecard import (
     entry_cell,
     grid,
     origins,
+    progress,
     yes_or_no,
 )  # fmt: skip
 
@@ -49,7 +50,7 @@ def scorecard_html(card: Scorecard) -> str:
     )  # fmt: skip
     return environment.get_template("scorecard.html").render(
         title=TITLE,
-        lead=markup(prose(LEAD)),
+        lead=markup(prose(f"{LEAD} {progress(card)}")),
         limits=LIMITS,
         nothing=NOTHING_MEASURED,
         measures=[_measure(measure) for measure in card.measures],
