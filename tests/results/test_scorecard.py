@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from pebench.cli.scorecard import costs, published, published_files
 from pebench.encodings.registry import encoding_cards
-from pebench.results.scorecard import MEASURES, Line, Scorecard, StepCost, advice, scorecard
+from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
 from pebench.results.writers.html.scorecard import FILTERS, scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import Record, read_records, write_jsonl
@@ -205,39 +204,6 @@ def test_the_command_prints_or_writes_it(folder: Path, records: list[Record], tm
     assert "](page.html)" in (tmp_path / "card" / "page.md").read_text()
 
 
-def test_costs_of_steps_are_columns(folder: Path, records: list[Record]) -> None:
-    points = {
-        "rope": {"256": {"ratio": 1.0625, "gib": 0.25}, "4096": {"ratio": 1.5, "gib": 0.5}},
-        "cope": {"4096": None},
-    }
-    (folder / "studies").mkdir()
-    (folder / "studies" / "costs_by_length.json").write_text(json.dumps({"points": points}))
-    found = costs(folder)
-    assert found == {"rope": {256: StepCost(1.0625, 0.25), 4096: StepCost(1.5, 0.5)}, "cope": {4096: None}}
-    told = ask("report", "--scorecard", str(folder))
-    lines = [[cell.strip() for cell in text.split("|")[1:-1]] for text in told.lines if text.startswith("|")]
-    (head,) = [line for line in lines if line[0] == "Encoding"]
-    first = next(place for place, text in enumerate(head) if text.startswith("Step, 256 tokens"))
-    cells = {line[0]: line[first : first + 3] for line in lines if len(line) == len(head)}
-    assert (cells["rope"], cells["cope"], cells["add"]) == (
-        ["1.06", "1.50", "0.50"], ["–", "too much", "too much"], ["–"] * 3,
-    )  # fmt: skip
-    page = scorecard_html(scorecard(records, found))
-    assert ">1.50</td>" in page
-    assert ">too much</td>" in page
-    (rope,) = [
-        row for row in json.loads(scorecard_json(scorecard(records, found)))["rows"] if row["encoding"] == "rope"
-    ]
-    assert rope["steps"]["4096"] == {"ratio": 1.5, "gib": 0.5}
-
-
-def test_a_file_that_holds_no_costs_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "studies").mkdir()
-    (folder / "studies" / "costs_by_length.json").write_text('{"points": {"rope": [1]}}')
-    assert ask("report", "--scorecard", str(folder)).code == 2
-    assert "does not hold costs of steps" in capsys.readouterr().err
-
-
 def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]) -> None:
     write_jsonl(records, tmp_path / "all.jsonl")
     assert ask("report", "--scorecard", str(tmp_path / "all.jsonl")).text == scorecard_markdown(scorecard(records))
@@ -263,7 +229,9 @@ def test_a_report_of_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_published_scorecard_is_made_of_the_published_records() -> None:
-    card = scorecard(published(RESULTS), costs(RESULTS))
+    from pebench.cli.scorecard import published, published_files
+
+    card = scorecard(published(RESULTS))
     assert read_records(RESULTS / "core" / "runs.jsonl")  # there are any
     for path, text in published_files(card, RESULTS / "scorecard").items():
         assert path.read_text(encoding="utf-8") == text, "make scorecard"

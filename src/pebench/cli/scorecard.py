@@ -1,7 +1,6 @@
 """``pebench report --scorecard``: every encoding in one table."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from pebench.cli.opening import open_page
 from pebench.errors import UserError, unknown_name
 from pebench.results.publish import ENDINGS
 from pebench.results.publish import PAGE as PUBLISHED
-from pebench.results.scorecard import Costs, Scorecard, StepCost, scorecard
+from pebench.results.scorecard import Scorecard, scorecard
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import COLLECTION, Record, merge, read_records
@@ -19,9 +18,6 @@ from pebench.runs.records import COLLECTION, Record, merge, read_records
 FORMATS = {"markdown": scorecard_markdown, "html": scorecard_html, "json": scorecard_json}
 PAGE = "scorecard.html"
 """Name of the page in the current folder."""
-
-COSTS = Path("studies", "costs_by_length.json")
-"""Place of the costs of steps in a folder of published results."""
 
 PUBLISHED_HTML = "page.html"
 """Name of the page in a published folder, beside that in Markdown."""
@@ -40,7 +36,7 @@ def scorecard_command(options: argparse.Namespace) -> int:
     name = options.format or ("html" if options.open else "markdown")
     if name not in FORMATS:
         raise unknown_name("format of a scorecard", name, FORMATS)
-    card = scorecard(published(options.scorecard), costs(options.scorecard))
+    card = scorecard(published(options.scorecard))
     if options.output:
         _write({_path(options.output, name): write(card) for name, write in FORMATS.items()})
         _open(_path(options.output, "html"), options)
@@ -65,23 +61,6 @@ def published(folder: Path) -> list[Record]:
     """
     files = sorted(folder.rglob(COLLECTION)) if folder.is_dir() else []
     return merge(read_records(path) for path in files)[0] if files else read_records(folder)
-
-
-def costs(folder: Path) -> Costs:
-    """Return the costs of steps that lie in a folder of published results; none where there are none."""
-    path = folder / COSTS
-    if not path.is_file():
-        return {}
-    try:
-        points = json.loads(path.read_text(encoding="utf-8"))["points"]
-        return {
-            name: {int(length): StepCost(**point) if point else None for length, point in row.items()}
-            for name, row in points.items()
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{str(path)!r} does not hold costs of steps as studies/costs_by_length.py writes them."
-        ) from error
 
 
 def published_files(card: Scorecard, folder: Path) -> dict[Path, str]:

@@ -42,23 +42,6 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class StepCost:
-    """The cost of a training step.
-
-    Args:
-        ratio: Its seconds over those of a step without an encoding.
-        gib: Memory beyond that of a step without an encoding, in GiB.
-    """
-
-    ratio: float
-    gib: float
-
-
-Costs = Mapping[str, Mapping[int, StepCost | None]]
-"""Encoding to length to the cost of a step; ``None`` where it took more memory than there was."""
-
-
-@dataclass(frozen=True)
 class Line:
     """One row of the scorecard.
 
@@ -67,15 +50,12 @@ class Line:
         card: Its card; ``None`` for one that is not registered here.
         entries: The cells by the key of their column.
         parameters: Parameters of the encoding in the language model, else in the image model; ``None`` if unknown.
-        steps: Tokens in a sequence to the seconds of a training step over those with no encoding, and to the memory
-            beyond it in GiB; as `Costs`.
     """
 
     label: str
     card: EncodingCard | None
     entries: Mapping[str, Entry]
     parameters: int | None
-    steps: Mapping[int, "StepCost | None"] = field(default_factory=dict)
 
     @property
     def fused(self) -> bool | None:
@@ -110,11 +90,6 @@ class Scorecard:
     lines: tuple[Line, ...]
     tables: Mapping[str, Table]
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The lengths at which the cost of a step was measured."""
-        return tuple(sorted({length for line in self.lines for length in line.steps}))
-
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
         """The columns of which something is measured."""
@@ -126,7 +101,7 @@ class Scorecard:
         return tuple(measure for measure in MEASURES if measure not in self.measures)
 
 
-def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecard:
+def scorecard(records: Iterable[Record]) -> Scorecard:
     """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
 
     A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
@@ -134,7 +109,6 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
 
     Args:
         records: Records of any runs, in any order.
-        costs: Costs of training steps that were measured elsewhere.
     """
     tasks = {(measure.task, measure.tier) for measure in MEASURES}
     wanted = [record for record in records if (record.config.task, record.config.tier) in tasks]
@@ -146,8 +120,7 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     lines = []
     for label in labels:
         entries = {key: column[label] for key, column in columns.items()}
-        steps = (costs or {}).get(label, {})
-        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables), steps))
+        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables)))
     return Scorecard(tuple(sorted(lines, key=_place)), tables)
 
 

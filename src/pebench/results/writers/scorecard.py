@@ -1,13 +1,12 @@
 """The scorecard in Markdown and JSON."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import orjson
 
-from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, interval_cell, numbers, words
-from pebench.results.scorecard import MEASURES, Entry, Line, Measure, Scorecard, advice
+from pebench.results.cells import NOTHING, Cell, Grid, count_cell, interval_cell, numbers, words
+from pebench.results.scorecard import MEASURES, Entry, Measure, Scorecard, advice
 from pebench.results.scorecard.build import UNMEASURED
 from pebench.results.titles import headline
 from pebench.results.writers.markdown import pipe
@@ -26,9 +25,6 @@ LIMITS = (
     "short ([what results cannot tell](../README.md#what-it-cannot-tell)). The best of many means is flattered by "
     "having been picked: a difference to it is exploratory unless a suite declared it."
 )
-
-TOO_MUCH = "too much"
-"""Text of a step that takes more memory than there is."""
 
 NOTHING_MEASURED = "Nothing is measured yet on any task of the scorecard."
 
@@ -74,10 +70,6 @@ def grid(card: Scorecard) -> Grid:
     for measure in card.measures:
         cells = (entry_cell(line.entries[measure.key], measure) for line in card.lines)
         found[column_title(measure)] = numbers(cells, measure.card.higher_is_better)
-    for length in card.lengths:
-        found[step_title(length)] = numbers(step_cell(line, length) for line in card.lines)
-    if card.lengths:
-        found[memory_title(card.lengths[-1])] = numbers(memory_cell(line, card.lengths[-1]) for line in card.lines)
     found["Parameters"] = numbers(count_cell(line.parameters) for line in card.lines)
     found["Fused attention"] = words(yes_or_no(line.fused) for line in card.lines)
     found["Beyond the trained size"] = words(line.beyond or NOTHING for line in card.lines)
@@ -98,32 +90,6 @@ def entry_cell(entry: Entry, measure: Measure) -> Cell:
     return cell.styled("chosen") if entry.leads else cell
 
 
-def step_title(length: int) -> str:
-    """Return the heading of the time of a step at a length."""
-    return f"Step, {length:,} tokens\nnone = 1"
-
-
-def memory_title(length: int) -> str:
-    """Return the heading of the memory of a step at a length."""
-    return f"Memory, {length:,} tokens\nGiB beyond none"
-
-
-def step_cell(line: Line, length: int) -> Cell:
-    """Return the time of a step relative to one without an encoding."""
-    if length not in line.steps:
-        return Cell(NOTHING)
-    found = line.steps[length]
-    return decimal_cell(found.ratio, 2) if found else Cell(TOO_MUCH)
-
-
-def memory_cell(line: Line, length: int) -> Cell:
-    """Return the memory of a step beyond that of one without an encoding."""
-    if length not in line.steps:
-        return Cell(NOTHING)
-    found = line.steps[length]
-    return decimal_cell(found.gib, 2) if found else Cell(TOO_MUCH)
-
-
 def yes_or_no(value: bool | None) -> str:
     """Return a word for a thing that may not be known."""
     return NOTHING if value is None else "yes" if value else "no"
@@ -139,8 +105,6 @@ def origins(card: Scorecard) -> Iterator[str]:
         rates = "learning rate selected for each row" if table.config.selected else "one learning rate for all rows"
         runs = f"tier {measure.tier}, {count} seeds, {rates}, protocol {table.protocol}"
         yield f"{measure.group}: `{measure.task}`, {runs}."
-    if card.lengths:
-        yield "Steps: a small causal language model on a processor ([costs](../studies/costs_by_length.md))."
     if missing := dict.fromkeys(measure.task for measure in card.unmeasured):
         yield f"Not measured yet: {', '.join(f'`{task}`' for task in missing)}."
 
@@ -157,9 +121,7 @@ def scorecard_json(card: Scorecard) -> str:
         ],
         "rows": [
             {
-                "encoding": line.label, "parameters": line.parameters,
-                "steps": {length: step and asdict(step) for length, step in line.steps.items()},
-                "fused": line.fused, "beyond": line.beyond,
+                "encoding": line.label, "parameters": line.parameters, "fused": line.fused, "beyond": line.beyond,
                 "cells": {key: _raw(entry) for key, entry in line.entries.items()},
             }
             for line in card.lines

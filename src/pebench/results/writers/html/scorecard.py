@@ -2,11 +2,9 @@
 
 import base64
 import hashlib
-from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from pebench.results.cells import Cell
 from pebench.results.grids import by_family
 from pebench.results.prose import prose
 from pebench.results.scorecard import Line, Measure, Scorecard, advice
@@ -19,12 +17,8 @@ from pebench.results.writers.scorecard import (
     column_title,
     entry_cell,
     grid,
-    memory_cell,
-    memory_title,
     origins,
     progress,
-    step_cell,
-    step_title,
     yes_or_no,
 )  # fmt: skip
 
@@ -63,7 +57,6 @@ def scorecard_html(card: Scorecard) -> str:
         filters=FILTERS,
         advice=list(advice(card)),
         families=_families(card),
-        costs=[*map(step_title, card.lengths), *map(memory_title, card.lengths[-1:])],
         origins=[markup(prose(line)) for line in origins(card)],
         palette=palette(),
         style=style,
@@ -105,15 +98,10 @@ def _row(line: Line, card: Scorecard) -> dict[str, Any]:
             }
             for measure in card.measures
         ],
-        "costs": _costs(line, card.lengths),
         "parameters": line.parameters,
         "fused": yes_or_no(line.fused),
         "beyond": line.beyond,
     }
-
-
-def _costs(line: Line, lengths: Sequence[int]) -> list[Cell]:
-    return [*(step_cell(line, length) for length in lengths), *(memory_cell(line, length) for length in lengths[-1:])]
 
 
 def _tags(line: Line) -> list[str]:
