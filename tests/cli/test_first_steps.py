@@ -94,7 +94,10 @@ def test_the_doctor_tells_what_can_run_and_how_long_it_takes(here: Path, monkeyp
     assert titles == ["Network", "Cache", "Data", "Machine", "Versions", "Time"]
     assert "does not answer within 2 s" in told.text
     assert f"  {here / 'cache'}: 0.0 GiB, writable" in told.lines
-    assert "  comes with pebench: vit-digits, text-order, lm-grammar, seq-copy" in told.text
+    assert (
+        "  comes with pebench: vit-digits, vit-three-cells, vit-relative-cell, text-order, lm-grammar, seq-copy"
+        in told.text
+    )
     assert "not here, downloaded at the first run: " in told.text
     # 15 runs each of 200, 600 and 150 steps, four at a time: (45 + 15 * 9.5) / 4 s
     assert "--suite quickstart: about 47 s (45 runs, cpu)" in told.text

@@ -106,4 +106,6 @@ def test_models_are_published_by_the_hundred() -> None:
     assert {record.config.task for record in published()} == {name for name in TASKS if not name.startswith("seq-")} - {
         "text-agnews",
         "text-pairs",
+        "vit-three-cells",
+        "vit-relative-cell",
     }

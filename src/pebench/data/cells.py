@@ -73,7 +73,9 @@ def _first_of_each(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Return the different rows, and the place at which each stands first."""
     different, group = rows.unique(dim=0, return_inverse=True)
     places = torch.arange(len(rows))
-    return different, torch.full((len(different),), len(rows)).scatter_reduce_(0, group, places, "amin")
+    return different, torch.full((len(different),), len(rows), dtype=torch.long).scatter_reduce_(
+        0, group, places, "amin"
+    )
 
 
 class ThreeCells(Cells):

@@ -57,7 +57,7 @@ NEEDS = (
 
 @dataclass(frozen=True)
 class Advice:
-    """What to take for a need.
+    """The encoding to take for a need.
 
     Args:
         need: The need in words.
