@@ -42,7 +42,7 @@ class Cells(Images):
         """Draw images, all different, and deal them out to the splits."""
         noise, wanted = Generator().manual_seed(0), sum(self.SIZES.values())
         images, labels = self._images(2 * wanted, self.SIDE, noise)
-        _, first = _first_of_each(images.flatten(1))
+        first = _first_of_each(images.flatten(1))
         kept = first[torch.randperm(len(first), generator=noise)][:wanted]
         if len(kept) < wanted:
             raise UserError(f"{self.title}: expected {wanted:,} different images, got {len(kept):,}.")
@@ -69,13 +69,11 @@ class Cells(Images):
         return pixels.reshape(len(cells), 3, side * CELL, side * CELL).contiguous(), labels
 
 
-def _first_of_each(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the different rows, and the place at which each stands first."""
+def _first_of_each(rows: Tensor) -> Tensor:
+    """Return the place at which each of the different rows stands first."""
     different, group = rows.unique(dim=0, return_inverse=True)
-    places = torch.arange(len(rows))
-    return different, torch.full((len(different),), len(rows), dtype=torch.long).scatter_reduce_(
-        0, group, places, "amin"
-    )
+    none = torch.full((len(different),), len(rows), dtype=torch.long)
+    return none.scatter_reduce_(0, group, torch.arange(len(rows)), "amin")
 
 
 class ThreeCells(Cells):
@@ -107,6 +105,8 @@ class RelativeCell(Cells):
 
     The marker has no colour of its own: the half of it that is white is the side to which it points, the other half is
     black. It is never at the border.
+
+    A model without positions can name the colour that most cells have, and is right in about 18 % of images.
     """
 
     title, num_classes = "relative_cell", 8
