@@ -299,6 +299,13 @@ def test_the_front_page_says_what_records_say() -> None:
     assert "concatenation falls 7 points behind addition" in text
 
 
+def test_every_collection_in_results_is_of_records() -> None:
+    """So that `load_results("results")` reads them all."""
+    for path in RESULTS.rglob("*.jsonl"):
+        with path.open(encoding="utf-8") as lines:
+            assert "config" in json.loads(next(lines)), path
+
+
 @pytest.mark.parametrize(("page", "words"), [("README.md", 900), ("results/README.md", 1200)])
 def test_front_pages_are_short(page: str, words: int) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
