@@ -214,6 +214,8 @@ def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]
     [
         (["runs"], "got a second folder too"),
         (["--suite", "core"], "got --suite too"),
+        (["--records", "all.jsonl"], "got --records too"),
+        (["--task", "mine:task"], "got --task too"),
         (["--format", "latex"], "unknown format of a scorecard 'latex'"),
         (["--format", "json", "--output", "x"], "expected one of --format, --output and --publish"),
     ],

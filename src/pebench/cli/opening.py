@@ -24,3 +24,9 @@ def open_page(path: Path) -> str:
         if shown and webbrowser.open(path.resolve().as_uri()):
             return ""
     return f"There is no browser here to open it in. The page is at {path.resolve()}"
+
+
+def open_if_asked(path: Path, asked: bool) -> None:
+    """Open a page if that is asked for, and say where it is if it cannot be."""
+    if asked and (note := open_page(path)):
+        sys.stdout.write(f"{note}\n")

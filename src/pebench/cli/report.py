@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pebench.atomic import write_text
-from pebench.cli.opening import open_page
+from pebench.cli.opening import open_if_asked
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
 from pebench.runs.collector import paused_garbage_collection
@@ -96,14 +96,14 @@ def _write(
     if options.output:
         files = publish(page, records, options.output, options.source)
         sys.stdout.writelines(f"{path}\n" for path in files)
-        _open(next(path for path in files if path.suffix == ".html"), options)
+        open_if_asked(next(path for path in files if path.suffix == ".html"), options.open)
     elif options.publish:
         sys.stdout.writelines(f"{path}\n" for path in publish_folder(page, records, options.publish, options.source))
     elif name == "html" and (options.open or sys.stdout.isatty()):  # half a megabyte is nothing to read in a terminal
         path = _page_file(options.source, page.suite.name if page.suite else "")
         write_text(path, write(page))
         sys.stdout.write(f"{path}\n")
-        _open(path, options)
+        open_if_asked(path, options.open)
     else:
         sys.stdout.write(write(page))
 
@@ -111,12 +111,6 @@ def _write(
 def _page_file(source: Path, name: str) -> Path:
     """Return where an HTML page without ``--output`` goes: in the output folder, else here."""
     return source / PAGE if source.is_dir() else Path(f"{name or source.stem}.html")
-
-
-def _open(path: Path, options: argparse.Namespace) -> None:
-    """Open a page if that is asked for, and say where it is if it cannot be."""
-    if options.open and (note := open_page(path)):
-        sys.stdout.write(f"{note}\n")
 
 
 def cite_command(options: argparse.Namespace) -> int:

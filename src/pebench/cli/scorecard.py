@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pebench.atomic import write_text
-from pebench.cli.opening import open_page
+from pebench.cli.opening import open_if_asked
 from pebench.errors import UserError, unknown_name
-from pebench.results.publish import ENDINGS
 from pebench.results.publish import PAGE as PUBLISHED
+from pebench.results.publish import in_format
 from pebench.results.scorecard import Scorecard, scorecard
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
@@ -29,7 +29,8 @@ OTHER_OPTIONS = ("source", "suite", "tasks", "reference", "strict", "records", "
 def scorecard_command(options: argparse.Namespace) -> int:
     """Print the scorecard, or write it in every format."""
     if given := [name for name in OTHER_OPTIONS if getattr(options, name)]:
-        word = "a second folder" if given[0] == "source" else f"--{given[0].rstrip('s').replace('_', '-')}"
+        option = "task" if given[0] == "tasks" else given[0].replace("_", "-")
+        word = "a second folder" if given[0] == "source" else f"--{option}"
         raise UserError(f"--scorecard DIR goes with --format, --output, --publish and --open, got {word} too.")
     if sum(map(bool, (options.format, options.output, options.publish))) > 1:
         raise UserError("expected one of --format, --output and --publish, got more than one of them.")
@@ -38,14 +39,14 @@ def scorecard_command(options: argparse.Namespace) -> int:
         raise unknown_name("format of a scorecard", name, FORMATS)
     card = scorecard(published(options.scorecard))
     if options.output:
-        _write({_path(options.output, name): write(card) for name, write in FORMATS.items()})
-        _open(_path(options.output, "html"), options)
+        _write({in_format(options.output, name): write(card) for name, write in FORMATS.items()})
+        open_if_asked(in_format(options.output, "html"), options.open)
     elif options.publish:
         _write(published_files(card, options.publish))
-        _open(options.publish / PUBLISHED_HTML, options)
+        open_if_asked(options.publish / PUBLISHED_HTML, options.open)
     elif name == "html" and (options.open or sys.stdout.isatty()):
         _write({Path(PAGE): scorecard_html(card)})
-        _open(Path(PAGE), options)
+        open_if_asked(Path(PAGE), options.open)
     else:
         sys.stdout.write(FORMATS[name](card))
     return 0
@@ -75,12 +76,3 @@ def _write(texts: Mapping[Path, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
         sys.stdout.write(f"{path}\n")
-
-
-def _path(prefix: Path, name: str) -> Path:
-    return prefix.with_name(prefix.name + ENDINGS.get(name, f".{name}"))
-
-
-def _open(path: Path, options: argparse.Namespace) -> None:
-    if options.open and (note := open_page(path)):
-        sys.stdout.write(f"{note}\n")

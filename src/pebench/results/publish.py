@@ -111,6 +111,11 @@ def written(page: Page, name: str) -> dict[str, str]:
     return {_ending(form): write(page) for form, write in writers.items()}
 
 
+def in_format(prefix: Path, form: str) -> Path:
+    """Return the file of a page in a format, from the files' path without its ending."""
+    return _with_ending(prefix, _ending(form))
+
+
 def _ending(form: str) -> str:
     return ENDINGS.get(form, f".{form}")
 

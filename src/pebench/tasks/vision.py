@@ -76,7 +76,8 @@ TASKS = (
                 TrainConfig(max_steps=70_000, batch_size=128, learning_rate=1e-3, evaluations=20, monitor="metric"),
             ),
         ),
-    ),    _cells(
+    ),
+    _cells(
         "vit-three-cells", "ThreeCells", "Is the green or the blue cell nearer to the red one? After LOOPE",
         num_classes=2, chance=0.509, cite=("chowdhury2025loope",),
     ),

@@ -12,6 +12,7 @@ from pebench.results.scorecard.measures import MEASURES, Measure
 from pebench.results.stats import ALPHA, Estimate, estimate, holm, paired_difference
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
+from pebench.runs.suite import serves
 
 UNMEASURED, REFUSES, UNSERVED = "not measured", "refuses", "does not serve"
 """Texts of cells without a value."""
@@ -192,9 +193,7 @@ def _values(measure: Measure, table: Table | None) -> dict[str, Values]:
 
 
 def _without_value(measure: Measure, card: EncodingCard | None) -> Entry:
-    if card and (2 not in card.declared["axes"] if measure.on_images else 1 not in card.declared["axes"]):
-        return Entry(why=UNSERVED)
-    if card and card.declared["causal_only"] and not measure.card.causal:
+    if card and not serves(measure.task, card.name):
         return Entry(why=UNSERVED)
     if card and measure.size and card.declared["beyond"] == REFUSES:
         return Entry(why=REFUSES, score=0.0)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from pebench.tasks import Task, find_task
-from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,6 @@ class Measure:
     def card(self) -> Task:
         """The task."""
         return find_task(self.task)
-
-    @property
-    def on_images(self) -> bool:
-        """True if an encoding needs two axes for it."""
-        return self.card.kind is IMAGE_CLASSIFICATION
 
 
 def _pair(key: str, group: str, task: str, tier: str, size: str, beyond: str) -> tuple[Measure, Measure]:

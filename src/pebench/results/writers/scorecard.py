@@ -20,10 +20,14 @@ LEAD = (
 )
 """How to read the table."""
 
+PICKED = (
+    "The best of many means is flattered by having been picked: a difference to it is exploratory unless a suite "
+    "declared it."
+)
+
 LIMITS = (
     f"{NOTHING}: not measured. *refuses*: has no positions beyond the trained ones. Models are small and training is "
-    "short ([what results cannot tell](../README.md#what-it-cannot-tell)). The best of many means is flattered by "
-    "having been picked: a difference to it is exploratory unless a suite declared it."
+    f"short ([what results cannot tell](../README.md#what-it-cannot-tell)). {PICKED}"
 )
 
 NOTHING_MEASURED = "Nothing is measured yet on any task of the scorecard."

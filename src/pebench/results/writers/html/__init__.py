@@ -1,13 +1,9 @@
 """One HTML page of results that needs nothing else: it opens from a folder, without network, in light and dark."""
 
-import base64
-import hashlib
-from importlib.resources import files
-
 from pebench.results import figures
 from pebench.results.page import Page
 from pebench.results.writers.html.content import content
-from pebench.results.writers.html.svg import palette
+from pebench.results.writers.html.rendering import render
 
 
 def html(page: Page) -> str:
@@ -19,18 +15,5 @@ def html(page: Page) -> str:
     Args:
         page: The page to write.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    style, script = (files(__name__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
-    environment = Environment(
-        loader=PackageLoader(__name__, "."), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
-    return environment.get_template("page.html").render(
-        content(page),
-        most=(figures.MOST_TABLES, figures.MOST_ROWS, figures.MOST_LINES),
-        palette=palette(),
-        style=style,
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
+    most = (figures.MOST_TABLES, figures.MOST_ROWS, figures.MOST_LINES)
+    return render("page.html", ["page.css"], ["page.js"], content(page), most=most)

@@ -1,22 +1,20 @@
 """The scorecard as one HTML page: it sorts, filters, and ranks by weights that a reader sets."""
 
-import base64
-import hashlib
-from importlib.resources import files
 from typing import Any
 
+from pebench.results.cells import words
 from pebench.results.grids import by_family
 from pebench.results.prose import prose
 from pebench.results.scorecard import Line, Measure, Scorecard, advice
 from pebench.results.writers.html.content import markup
-from pebench.results.writers.html.svg import palette
+from pebench.results.writers.html.rendering import render
 from pebench.results.writers.scorecard import (
     LEAD,
     NOTHING_MEASURED,
+    PICKED,
     TITLE,
     column_title,
     entry_cell,
-    grid,
     origins,
     progress,
     yes_or_no,
@@ -32,23 +30,15 @@ FILTERS = {
 }
 """Conditions that a reader may set, by their names in the page."""
 
-LIMITS = (
-    "Models are small and training is short. The best of many means is flattered by having been picked: a difference "
-    "to it is exploratory unless a suite declared it."
-)
+LIMITS = f"Models are small and training is short. {PICKED}"
 
 
 def scorecard_html(card: Scorecard) -> str:
     """Return the scorecard as one file, which needs no network. The same records give the same bytes."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    names = ("page.css", "scorecard.css"), ("page.js", "scorecard.js")
-    style, script = ("\n".join(_text(name) for name in part) for part in names)
-    environment = Environment(
-        loader=PackageLoader(__name__.rpartition(".")[0], "."), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
-    return environment.get_template("scorecard.html").render(
+    return render(
+        "scorecard.html",
+        ["page.css", "scorecard.css"],
+        ["page.js", "scorecard.js"],
         title=TITLE,
         lead=markup(prose(f"{LEAD} {progress(card)}")),
         limits=LIMITS,
@@ -58,15 +48,7 @@ def scorecard_html(card: Scorecard) -> str:
         advice=list(advice(card)),
         families=_families(card),
         origins=[markup(prose(line)) for line in origins(card)],
-        palette=palette(),
-        style=style,
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _measure(measure: Measure) -> dict[str, Any]:
@@ -81,7 +63,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
 def _families(card: Scorecard) -> list[tuple[str, list[dict[str, Any]]]]:
     return [
         (family, [_row(card.lines[place], card) for place in places])
-        for family, places in by_family({"Encoding": grid(card)["Encoding"]})
+        for family, places in by_family({"Encoding": words(line.label for line in card.lines)})
     ]
 
 
