@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from pebench.config.augmentation import Augmentation
 from pebench.config.protocol import MONITORS, PRECISIONS, REGIMES, SEGMENTS, STAGES, TOKEN_TABLES
 from pebench.errors import UserError, unknown_name
 
@@ -21,6 +22,7 @@ def check_run(config: "RunConfig") -> None:
     _check_positive(config)
     _check_ranges(config)
     _check_names(config)
+    Augmentation.of(config.train)  # refuses what cannot be
     check_seed(config.seed)
 
 

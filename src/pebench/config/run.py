@@ -74,6 +74,11 @@ class TrainConfig:
             train it on, one of `TOKEN_TABLES`; ``None`` draws a table.
         beyond: Lengths (image sides) that are tested without further training, in multiples of the trained one:
             ``2,4,8``; ``None`` takes those of the task.
+        rand_augment: RandAugment of training images: ``2@9`` for two operations of magnitude 9; ``None`` for none.
+        mixup: Parameter alpha of mixup between training images; 0 for none. See `pebench.config.Augmentation`.
+        cutmix: Parameter alpha of CutMix between training images; 0 for none.
+        erasing: Probability of erasing a rectangle of a training image.
+        label_smoothing: Share of the label of a training image that is spread over all classes.
     """
 
     max_steps: int = 1000
@@ -88,6 +93,11 @@ class TrainConfig:
     monitor: str = "loss"
     token_table: str | None = None
     beyond: str | None = None
+    rand_augment: str | None = None
+    mixup: float = 0.0
+    cutmix: float = 0.0
+    erasing: float = 0.0
+    label_smoothing: float = 0.0
 
 
 SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
@@ -96,7 +106,8 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 
 LATER: dict[str, Any] = {
     "model.tied": False, "model.token_pace": None, "model.segments": None, "train.token_table": None,
-    "train.beyond": None,
+    "train.beyond": None, "train.rand_augment": None, "train.mixup": 0.0, "train.cutmix": 0.0, "train.erasing": 0.0,
+    "train.label_smoothing": 0.0,
 }  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 

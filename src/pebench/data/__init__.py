@@ -8,8 +8,10 @@ from pebench.compat import import_torchvision
 
 import_torchvision()  # before lightning, which imports it through torchmetrics
 
-from pebench.config import RunConfig, size_factors  # noqa: E402
+from pebench.config import Augmentation, RunConfig, size_factors  # noqa: E402
 from pebench.data.base import TensorDataModule  # noqa: E402
+from pebench.data.images import Images  # noqa: E402
+from pebench.errors import UserError  # noqa: E402
 from pebench.tasks import configure, find_task  # noqa: E402
 
 
@@ -20,7 +22,7 @@ def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) ->
         task: Name of a task.
         data_dir: Local folder that stands in for the download; ``None`` takes ``PEBENCH_DATA_DIR`` if set.
         options: Changes to the task's defaults: ``batch_size``, ``seed``, ``max_len``,
-            ``vocab_size``, ``patch_size``.
+            ``vocab_size``, ``patch_size``; for images an ``augmentation``, a `pebench.config.Augmentation`.
 
     Raises:
         UserError: For an unknown task.
@@ -29,12 +31,23 @@ def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) ->
 
 
 def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
-    """Return the data of a run; see `datamodule`."""
+    """Return the data of a run; see `datamodule`.
+
+    Raises:
+        UserError: For an augmentation that the data of a task of yours cannot have.
+    """
     task = find_task(config.task)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
     folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
     # The later wins: what a task fixes stands above the run's settings, and the caller above all.
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
-    made: TensorDataModule = task.data_class()(data_dir=Path(folder) if folder else None, **values)
+    kind, augmentation = task.data_class(), Augmentation.of(config.train)
+    if augmentation == Augmentation():
+        pass  # not handed on: a class of yours need not take it
+    elif issubclass(kind, Images):
+        values = {"augmentation": augmentation, **values}
+    else:
+        raise UserError(f"{config.task}: its data augment no images, as those of pebench.data.images.Images do.")
+    made: TensorDataModule = kind(data_dir=Path(folder) if folder else None, **values)
     made.factors = size_factors(config.train.beyond) or task.beyond
     return made

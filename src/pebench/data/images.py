@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn.functional import pixel_shuffle, pixel_unshuffle
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from pebench.config import Augmentation
+from pebench.data.augment import Draws, change_bytes, change_floats
 from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, commonest_share, every_tenth
 from pebench.errors import UserError
 from pebench.formatting import first_line
-from pebench.seeding import stream
 from pebench.tasks import sources
 
 
@@ -27,15 +28,23 @@ class Images(TensorDataModule):
         seed: Decides order and augmentation.
         patch_size: Side of a patch in pixels; passed on to the model.
         data_dir: Local folder with a copy of the source.
+        augmentation: Changes of training images besides crops and flips; by default none.
     """
 
     num_classes = 10
     crop_padding = 0
-    """Pixels of black around a training image before a random crop; 0 for no augmentation."""
+    """Pixels of black around a training image before a random crop; 0 for neither crops nor flips."""
 
-    def __init__(self, batch_size: int = 128, seed: int = 0, patch_size: int = 4, data_dir: Path | None = None) -> None:
+    def __init__(
+        self,
+        batch_size: int = 128,
+        seed: int = 0,
+        patch_size: int = 4,
+        data_dir: Path | None = None,
+        augmentation: Augmentation | None = None,
+    ) -> None:
         super().__init__(batch_size, seed, data_dir)
-        self.patch_size = patch_size
+        self.patch_size, self.augmentation = patch_size, augmentation or Augmentation()
 
     def split(self, name: str) -> tuple[Dataset[Any], Tensor | None]:
         """Return images (count, channels, side, side) as bytes, and labels."""
@@ -93,15 +102,19 @@ class Images(TensorDataModule):
     def on_after_batch_transfer(self, batch: tuple[Tensor, Tensor], dataloader_idx: int) -> tuple[Tensor, Tensor]:
         """Augment a training batch, and make floats of zero mean and unit variance."""
         images, labels = batch
-        if self.crop_padding and self.trainer is not None and self.trainer.training:
+        draws = None
+        if self.trainer is not None and self.trainer.training:
             # From the step, so that a run that is resumed augments as it would have.
-            noise = torch.Generator().manual_seed(stream(self.seed, "augment", self.trainer.global_step))
-            images = crop_and_flip(images, self.crop_padding, noise, self.share)
+            draws = Draws(self.seed, self.trainer.global_step, len(images), self.share)
+            if self.crop_padding:
+                images = crop_and_flip(images, self.crop_padding, draws.noise("augment"), self.share)
+            images = change_bytes(images, self.augmentation, draws)
         mean, std = (
             torch.tensor(self.prepared.meta[key], device=images.device, dtype=torch.float32)[:, None, None]
             for key in ("mean", "std")
         )
-        return (images.float() / 255 - mean) / std, labels
+        floats = (images.float() / 255 - mean) / std
+        return change_floats(floats, labels, self.num_classes, self.augmentation, draws) if draws else (floats, labels)
 
     def normalisation(self, train_images: Tensor) -> dict[str, list[float]]:
         """Return mean and standard deviation of each channel over the training images, as shares of 255."""

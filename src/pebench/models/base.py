@@ -227,6 +227,8 @@ class Classifier(SequenceModule):
     def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Return the cross-entropy in nats per example."""
         *inputs, labels = batch
+        if labels.is_floating_point():  # shares of classes (B, classes), of images that are mixed, in the model's bits
+            labels = labels.float()
         # Of a model in 16 bit the logits are too, which is too coarse for the logarithm of a softmax.
         return F.cross_entropy(self(*inputs).float(), labels)
 

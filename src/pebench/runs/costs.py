@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pebench.config import RunConfig
+from pebench.config import Augmentation, RunConfig
 from pebench.errors import UserError
 from pebench.formatting import MOST, cut
 from pebench.tasks import find_task
@@ -124,6 +124,10 @@ def _check_task_has(config: RunConfig) -> None:
         ("model.token_pace", model.token_pace, not task.image, "tasks on text, which have a token table"),
         ("model.segments", model.segments, task.separator is not None, "tasks on pairs of texts, such as text-pairs"),
         ("train.token_table", config.train.token_table, not task.image, "tasks on text, which have a token table"),
+        *(
+            (f"train.{name}", value, task.image, "tasks on images, as vit-cifar10")
+            for name, value in vars(Augmentation.of(config.train)).items()
+        ),
     ):
         if given and not served:
             raise UserError(f"{name} serves {serves}, got {config.task}.")
