@@ -41,12 +41,15 @@ def test_an_operation_is_torchvisions_on_each_image(place: int, channels: int, s
     for sign in (-1, 1):
         amount = 0.0 if steps is None else float(steps[magnitude]) * (sign if two_ways else 1)
         expected = torch.stack(
-            [theirs._apply_image_or_video_transform(x, name, amount, theirs.interpolation, theirs._fill) for x in images]
+            [
+                theirs._apply_image_or_video_transform(x, name, amount, theirs.interpolation, theirs._fill)
+                for x in images
+            ]
         )
         made = rand_augment(images, torch.full((1, 12), place), torch.full((1, 12), sign), magnitude)
-        # Where a blend is a whole number, rounding decides which of two levels is taken.
+        # Where a blend is a whole number, rounding decides which of two levels is taken: all of the image of one level.
         assert (made.int() - expected.int()).abs().max() <= (name in OPERATIONS[6:10])
-        assert (made != expected).double().mean() < 0.03
+        assert (made[1:] != expected[1:]).double().mean() < 0.03
 
 
 def test_the_operations_are_all_of_torchvisions_in_its_order() -> None:
@@ -127,7 +130,7 @@ def test_cutmix_puts_a_rectangle_in_and_counts_its_pixels() -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         theirs = [
-            cut(torch.arange(2.0).view(2, 1, 1, 1).expand(2, 1, 32, 32), torch.arange(2))[1][0, 0] for _ in range(2000)
+            cut(torch.arange(2.0).view(2, 1, 1, 1).expand(2, 1, 32, 32), torch.arange(2))[1][0, 0] for _ in range(500)
         ]
     assert abs(label.mean() - torch.stack(theirs).mean()) < 0.04
     assert abs(label.std() - torch.stack(theirs).std()) < 0.04

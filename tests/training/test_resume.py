@@ -25,7 +25,8 @@ from pebench.training.tensorboard import RunLogger, log_failure
 from tests.data.own_data import task_of_kind
 
 SETTINGS = {"train.max_steps": 40, "train.evaluations": 4, "model.dropout": 0.1}
-DIGITS = configure("vit-digits", "learned", tier="smoke", settings=SETTINGS)
+AUGMENTED = {"train.rand_augment": "2@9", "train.cutmix": 1.0, "train.erasing": 0.25, "train.label_smoothing": 0.1}
+DIGITS = configure("vit-digits", "learned", tier="smoke", settings=SETTINGS | AUGMENTED)
 ORDER = configure("text-order", "rope", tier="smoke", settings=SETTINGS)
 GRAMMAR = configure("lm-grammar", "add", tier="smoke", settings=SETTINGS)
 
