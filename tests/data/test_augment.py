@@ -1,5 +1,6 @@
 """Augmentation: torchvision's operations, a function of seed and step alone, of training images alone."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from pebench.data.randaugment import OPERATIONS, rand_augment
 from pebench.errors import UserError
 from pebench.models import ViT
 from pebench.runs.costs import cost
-from pebench.tasks import configure
+from pebench.tasks import configure, find_task
 from tests.data.copies import load, seeded
 
 ALL = Augmentation("2@9", mixup=0.8, cutmix=1.0, erasing=0.25, label_smoothing=0.1)
@@ -239,6 +240,13 @@ def test_what_cannot_be_is_refused(name: str, value: object, message: str) -> No
         configure("vit-digits", "add", settings={f"train.{name}": value})
     with pytest.raises(UserError, match=message):
         Augmentation(**{name: value})
+
+
+def test_data_of_a_user_that_cannot_be_augmented_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = replace(find_task("vit-digits"), data=TensorDataModule)
+    monkeypatch.setattr("pebench.data.find_task", lambda _: task)
+    with pytest.raises(UserError, match="vit-digits: its data augment no images"):
+        datamodule_of(configure("vit-digits", "add", settings=SETTINGS))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

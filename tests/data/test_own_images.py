@@ -1,14 +1,16 @@
 """Images of a user: of any form, at one size, cut by the rule, and refused by name where they are bad."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from pebench.data import datamodule
+from pebench.data import datamodule, datamodule_of
 from pebench.errors import UserError
-from pebench.tasks import find_task
+from pebench.tasks import configure, find_task
 from pebench.tasks.own import take_remarks
 from pebench.tasks.own.guess import task_of_path
 from pebench.tasks.own.image_folder import decoded
@@ -51,6 +53,21 @@ def test_a_folder_is_a_task_wherever_it_is(tmp_path):
     assert "image_size=8" in named(tmp_path / "b", image_size=8)
     with pytest.raises(UserError, match="a patch that divides image_size"):
         named(tmp_path / "b", patch=5)
+
+
+@pytest.mark.parametrize(("mode", "channels"), [("RGB", 3), ("L", 1)])
+def test_training_images_are_augmented_where_a_run_asks_for_it(tmp_path, mode, channels):
+    name = named(write_images(tmp_path, mode=mode))
+    settings = {"train.rand_augment": "2@9", "train.cutmix": 1, "train.erasing": 0.5}
+    plain, augmented = (datamodule_of(configure(name, "rope", settings=asked)) for asked in ({}, settings))
+    images = []
+    for data in (plain, augmented):
+        data.model_arguments()
+        data.trainer = SimpleNamespace(training=True, global_step=0, global_rank=0, world_size=1)
+        images.append(data.on_after_batch_transfer(data.split("train")[0][torch.arange(8)], 0))
+    assert images[1][0].shape == (8, channels, 12, 12)
+    assert not torch.equal(images[0][0], images[1][0])
+    assert images[1][1].shape == (8, 2)
 
 
 def test_equal_images_are_on_one_side(tmp_path):

@@ -1,6 +1,7 @@
 """Augmentation of training images: its settings, which are those of `TrainConfig` by the same names. Torch-free."""
 
 import math
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -8,6 +9,9 @@ from pebench.errors import UserError
 
 STRONGEST = 30
 """Largest magnitude of RandAugment, as in torchvision: its operations have 31 strengths, from 0."""
+
+WRITTEN = re.compile(r"([1-9][0-9]?)@(30|[12]?[0-9])")
+"""Operations and magnitude, each written in one way alone, so that equal runs have one key."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +62,12 @@ class Augmentation:
         """RandAugment's operations on each image, and their magnitude; ``(0, 0)`` without it."""
         if self.rand_augment is None:
             return 0, 0
-        count, _, magnitude = self.rand_augment.partition("@")
-        parts = [int(part) if part.isdecimal() and part.isascii() else -1 for part in (count, magnitude)]
-        # Written in one way alone, so that equal runs have one key.
-        if not (parts[0] >= 1 and 0 <= parts[1] <= STRONGEST and self.rand_augment == f"{parts[0]}@{parts[1]}"):
+        if not (found := WRITTEN.fullmatch(self.rand_augment)):
             raise UserError(
-                "train.rand_augment expects a number of operations and a magnitude up to "
-                f"{STRONGEST}, as in 2@9, got {self.rand_augment!r}."
+                f"train.rand_augment expects a number of operations and a magnitude up to {STRONGEST}, as in 2@9, "
+                f"got {self.rand_augment!r}."
             )
-        return parts[0], parts[1]
+        return int(found[1]), int(found[2])
 
     @property
     def mixes(self) -> bool:
