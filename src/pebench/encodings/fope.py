@@ -32,12 +32,15 @@ class FourierEncoding(RotaryEncoding):
         ValueError: If ``head_dim`` is odd, ``theta`` not positive or ``sigma`` negative or infinite; for a grid.
 
     Source:
-        Hua et al. 2024, "Fourier Position Embedding", section 4, https://arxiv.org/abs/2412.17739, with shares of the
-        mixtures as in the listing of its appendix.
+        Hua et al. 2024, "Fourier Position Embedding", section 4, equations 11 to 13, https://arxiv.org/abs/2412.17739,
+        with shares of the mixtures, and the sum that they are divided by, as in the listing of its appendix.
 
     Differs from the paper:
-        1. A pair that stands still has cosine 1 and sine 0; the listing pads both with 1, a turn by 45° that makes
-           queries and keys louder.
+        1. A pair that stands still has cosine 1 and sine 0, as in equation 13; the listing and the authors' code pad
+           both with 1, a turn by 45° that makes queries and keys louder.
+        2. The listing turns the other way, the same to a model trained from the start; the authors' code (olmo/model.py)
+           turns as here, but divides by no sum in any of its settings, and has 0.3, 0.4 or 0.6 for ``sigma``.
+        3. The other frequencies are those of ``rope`` alone; the paper can sample more of them.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

@@ -31,10 +31,12 @@ class GrapePathEncoding(PositionalEncoding):
 
     Source:
         Zhang et al. 2025, "Group Representational Position Encoding", the additive path integral,
-        https://arxiv.org/abs/2512.07805, as in the authors' code (model/llama-mha-grape-a-pi.py), with its width of 8.
+        https://arxiv.org/abs/2512.07805, as in the authors' code (model/llama-mha-grape-ap-v1.py), with its
+        width of 8.
 
     Differs from the paper:
-        1. The authors' code norms queries and keys besides, and turns the other way.
+        1. The authors' code norms queries and keys besides.
+        2. It turns the other way, which exchanges the halves of u: the same to a model trained from the start.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)

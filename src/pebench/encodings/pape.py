@@ -10,7 +10,7 @@ from pebench.encodings.registry import register
 
 @register("pape")
 class ParabolicEncoding(PositionalEncoding):
-    """Parabolic encoding (PaPE): the bias is the sum over n parabolas of -a u² + b u, u the offset along a direction.
+    """Parabolic encoding (PaPE): to q·k is added the sum over n parabolas of -a u² + b u, u the offset along a direction.
 
     a = softplus(A x) and b = B x come from the query's content, the directions are trained. Every head of every layer
     has its own. It needs (H, L, L, n) of memory.
@@ -27,7 +27,7 @@ class ParabolicEncoding(PositionalEncoding):
 
     Source:
         Øhrstrøm et al. 2026, "Parabolic Position Encoding", section 3, https://arxiv.org/abs/2602.01418; initial
-        variances from the authors' code (pape/nn/positions/pape_naive.py).
+        variances, and the division of the parabolas too by sqrt(K), from the authors' code (pape/nn/positions/pape.py).
 
     Differs from the paper:
         1. Eight parabolas for each head; the authors' 50 would be a third of our small models.
@@ -45,9 +45,9 @@ class ParabolicEncoding(PositionalEncoding):
     """
 
     formula = (
-        r"\ell_{ij} = \frac{q_i \cdot k_j}{\sqrt{K}} + \sum_{m=1}^{n} \left(b_{im} u_{ijm} - a_{im} u_{ijm}^2\right), "
-        r"\quad u_{ijm} = d_m \cdot (p_i - p_j), \quad a_{im} = \mathrm{softplus}(A_m \cdot x_i), \quad b_{im} = B_m "
-        r"\cdot x_i"
+        r"\ell_{ij} = \frac{1}{\sqrt{K}} \left(q_i \cdot k_j + \sum_{m=1}^{n} \left(b_{im} u_{ijm} - a_{im} u_{ijm}^2"
+        r"\right)\right), \quad u_{ijm} = d_m \cdot (p_i - p_j), \quad a_{im} = \mathrm{softplus}(A_m \cdot x_i), \quad "
+        r"b_{im} = B_m \cdot x_i"
     )
     cite = ("ohrstrom2026parabolic",)
     aliases = ("parabolic",)
@@ -77,10 +77,11 @@ class ParabolicEncoding(PositionalEncoding):
         return (positions.unsqueeze(1) - positions.unsqueeze(0)).permute(2, 0, 1).contiguous()
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
-        """Return the sum of every head's parabolas."""
+        """Return the sum of every head's parabolas over sqrt(K), as it stands beside q·k."""
         with torch.autocast(x.device.type, enabled=False):  # squares of far offsets would be blurred in 16 bit
             steep, skew = torch.einsum("bld,shnd->sbhln", x.float(), self.content[layer].float())  # (B, H, L, n) each
             along = torch.einsum("hnp,pij->hijn", self.directions[layer].float(), state)  # (H, L, L, n)
-            return torch.einsum("bhin,hijn->bhij", skew, along) - torch.einsum(
+            parabolas = torch.einsum("bhin,hijn->bhij", skew, along) - torch.einsum(
                 "bhin,hijn->bhij", F.softplus(steep), along.square()
             )
+            return parabolas * self.spec.head_dim**-0.5

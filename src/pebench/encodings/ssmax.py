@@ -34,6 +34,7 @@ class ScalableSoftmaxEncoding(Wrapper):
 
     Differs from the paper:
         1. s begins so that s log n is 1 in the mean over the trained length, which is the paper's 0.168 at 1024.
+        2. The paper multiplies all that softmax is given, and so another encoding's bias too.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(2,), causal=True)
