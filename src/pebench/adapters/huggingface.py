@@ -228,5 +228,7 @@ def attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling  # of the plain width, before hooks widen
     query, key = given.encoding.query_key(query, key, given.x, given.state, layer)
     mask = given.masks.fold(given.encoding.bias(query, key, given.x, given.state, layer))
+    value = given.encoding.value(value, given.x, given.state, layer)
     mixed = attend(query, key, value, mask, mask is None, scale, dropout=dropout)
+    mixed = given.encoding.output(mixed, value, given.x, given.state, layer)
     return mixed.transpose(1, 2).contiguous(), None

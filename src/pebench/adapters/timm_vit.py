@@ -61,7 +61,11 @@ class PatchAttention(nn.Module):
         heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, N, 3D) to (B, N, 3, H, K)
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
         q, k, mask = self._hooked(self.q_norm(q), self.k_norm(k), x, given)
+        first, state = x.shape[1] - given.length, given.state
+        v = _behind(v, given.encoding.value(v[:, :, first:], x[:, first:], state, self.layer))
         mixed = attend(q, k, v, mask, False, self.scale, dropout=self.attn_drop.p if self.training else 0.0)
+        patches = mixed[:, :, first:], v[:, :, first:]
+        mixed = _behind(mixed, given.encoding.output(*patches, x[:, first:], state, self.layer))
         mixed = self.norm(mixed.transpose(1, 2).flatten(2))  # (B, H, N, K) to (B, N, H, K) to (B, N, D)
         if self.gate is not None:
             mixed = mixed * self.gate(x).sigmoid()
@@ -78,9 +82,13 @@ class PatchAttention(nn.Module):
             bias = functional.pad(bias.expand(*bias.shape[:-2], length, length), (first, 0, first, 0))
             bias = bias[None] if bias.ndim == 3 else bias
         wider = placed[0].shape[-1] - q.shape[-1]
-        others = (functional.pad(heads[:, :, :first], (0, wider)) for heads in (q, k))
-        q, k = (torch.cat(parts, dim=2) for parts in zip(others, placed, strict=True))
+        q, k = (_behind(functional.pad(heads, (0, wider)), part) for heads, part in zip((q, k), placed, strict=True))
         return q, k, bias
+
+
+def _behind(heads: Tensor, patches: Tensor) -> Tensor:
+    """Return heads (B, H, N, K) with those of the patches, the last L tokens, in place: (B, H, L, K)."""
+    return torch.cat((heads[:, :, : heads.shape[2] - patches.shape[2]], patches), dim=2)
 
 
 @dataclass

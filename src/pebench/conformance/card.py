@@ -16,7 +16,7 @@ from pebench.models.transformer import Transformer
 
 PLACES = {
     "place": "positions", "embed": "the input", "residual": "the residual stream", "query_key": "queries and keys",
-    "bias": "attention logits",
+    "bias": "attention logits", "value": "values", "output": "outputs of heads",
 }  # fmt: skip
 """Description of what each hook changes."""
 

@@ -219,6 +219,14 @@ class PositionalEncoding(nn.Module):
         """
         return None
 
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Change values, in every layer: (B, H, L, K) to the same shape. Arguments are those of `query_key`."""
+        return v
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Change what heads made of values `v`, in front of the output projection: (B, H, L, K) to the same shape."""
+        return o
+
 
 def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
     """Return the width of queries and keys behind an encoding's hook in a layer, by calling it with one token."""
@@ -232,7 +240,7 @@ def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
         return int(encoding.query_key(head, head, x, state, layer)[0].shape[-1])
 
 
-ACTING = ("place", "embed", "residual", "query_key", "bias")
+ACTING = ("place", "embed", "residual", "query_key", "bias", "value", "output")
 """Hooks of which an encoding overrides one at least."""
 
 EncodingLike = str | Callable[..., PositionalEncoding]

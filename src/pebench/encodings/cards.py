@@ -21,7 +21,10 @@ INHERITED = (
 OWN: Mapping[str, Any] = {"formula": None, "aliases": (), "mark": None, "paper": None, "paper_size": None}
 """Attributes that a card holds and subclasses do not inherit, with their values where a class declares none."""
 
-HOOKS = {"embed": "input", "residual": "residual stream", "query_key": "queries, keys", "bias": "logits"}
+HOOKS = {
+    "embed": "input", "residual": "residual stream", "query_key": "queries, keys", "bias": "logits", "value": "values",
+    "output": "outputs",
+}  # fmt: skip
 """Hooks that a card names where a class overrides them, and the part of the model that each changes."""
 
 OPTION_TYPES = {"bool": bool, "int": int, "float": float, "str": str}

@@ -13,7 +13,7 @@ from pebench.encodings.base import EncodingError, PositionalEncoding, name_of
 
 INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
-    "place", "prepare", "forward", "padded", "embed", "residual", "query_key", "bias",
+    "place", "prepare", "forward", "padded", "embed", "residual", "query_key", "bias", "value", "output",
 )  # fmt: skip
 """Methods of an encoding that the model calls."""
 
@@ -82,6 +82,20 @@ class Checked:
             self._check("bias", found, (*q.shape[:3], k.shape[2]), clean, broadcast=True)
         return found
 
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """`PositionalEncoding.value`."""
+        clean = self._clean(v, x)
+        found = self.encoding.value(v, x, state, layer)
+        self._check("value", found, tuple(v.shape), clean, v)
+        return found
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """`PositionalEncoding.output`."""
+        clean = self._clean(o, v, x)
+        found = self.encoding.output(o, v, x, state, layer)
+        self._check("output", found, tuple(o.shape), clean, o)
+        return found
+
     def _clean(self, *given: Tensor) -> bool:
         """Return True if a hook is given no NaN; to be called before the hook, which may write into its arguments."""
         return not any(_has_nan(tensor) for tensor in (self.positions, *given))
@@ -103,7 +117,7 @@ class Checked:
             self._refuse(hook, _kind(found), expected + " of floating-point numbers" * fits)
         # under autocast operations choose their types themselves
         if given is not None and found.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
-            name = "q" if hook == "query_key" else "x"
+            name = {"query_key": "q", "value": "v", "output": "o"}.get(hook, "x")
             self._refuse(hook, _type(found), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
         if clean and _has_nan(found):
             self._refuse(hook, "NaN", "numbers")

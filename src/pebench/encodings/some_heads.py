@@ -60,6 +60,8 @@ class SomeHeadsEncoding(Wrapper):
         return self._merge(queries, q), self._merge(keys, k)
 
     def _merge(self, encoded: Tensor, plain: Tensor) -> Tensor:
+        if encoded is plain:  # what the other encoding leaves alone
+            return plain
         # a zero channel adds nothing to q·k, while heads must have one width
         rest = F.pad(plain[:, self.heads :], (0, encoded.shape[-1] - plain.shape[-1]))  # (B, H - n, L, K')
         return torch.cat((encoded[:, : self.heads], rest), dim=1)
@@ -72,3 +74,11 @@ class SomeHeadsEncoding(Wrapper):
         acts = torch.arange(self.spec.num_heads, device=bias.device) < self.heads
         # `where`, as zero times an infinite bias would be NaN
         return torch.where(acts[:, None, None], bias, 0.0).expand(q.shape[0], -1, -1, -1)  # (B, H, L, L)
+
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's values in the first heads, and plain ones in the others."""
+        return self._merge(self.inner.value(v, x, state, layer), v)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's output of the first heads, and the plain one of the others."""
+        return self._merge(self.inner.output(o, v, x, state, layer), o)

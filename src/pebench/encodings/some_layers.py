@@ -71,3 +71,11 @@ class SomeLayersEncoding(Wrapper):
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """Return the other encoding's bias in its layers, and None in the others."""
         return self.inner.bias(q, k, x, state, self.own[layer]) if self.acts(layer) else None
+
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's values in its layers, and plain ones in the others."""
+        return self.inner.value(v, x, state, self.own[layer]) if self.acts(layer) else v
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's output of heads in its layers, and the plain one in the others."""
+        return self.inner.output(o, v, x, state, self.own[layer]) if self.acts(layer) else o

@@ -106,3 +106,11 @@ class ScalableSoftmaxEncoding(Wrapper):
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: State, layer: int) -> Tensor | None:
         """Return the other encoding's bias."""
         return self.inner.bias(q, k, x, state[0], layer)
+
+    def value(self, v: Tensor, x: Tensor, state: State, layer: int) -> Tensor:
+        """Return the other encoding's values."""
+        return self.inner.value(v, x, state[0], layer)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: State, layer: int) -> Tensor:
+        """Return the other encoding's output of heads."""
+        return self.inner.output(o, v, x, state[0], layer)

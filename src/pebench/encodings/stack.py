@@ -170,3 +170,11 @@ class StackedEncoding(PositionalEncoding):
         """Return the sum of the two biases."""
         one, other = self.first.bias(q, k, x, state[0], layer), self.second.bias(q, k, x, state[1], layer)
         return other if one is None else one if other is None else one + other
+
+    def value(self, v: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor:
+        """Apply the first, then the second."""
+        return self.second.value(self.first.value(v, x, state[0], layer), x, state[1], layer)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor:
+        """Apply the second, then the first, as an output may undo what was done to values."""
+        return self.first.output(self.second.output(o, v, x, state[1], layer), v, x, state[0], layer)

@@ -76,6 +76,14 @@ class Wrapper(PositionalEncoding):
         """Return the other encoding's bias."""
         return self.inner.bias(q, k, x, state, layer)
 
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's values."""
+        return self.inner.value(v, x, state, layer)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's output of heads."""
+        return self.inner.output(o, v, x, state, layer)
+
     def refuse_input(self) -> None:
         """Refuse another encoding that acts outside attention, or is made of one that does.
 

@@ -99,10 +99,29 @@ class Apart:
             self._last_biases, self._last_bias = found, self._spread(found, q.shape[1])
         return self._last_bias
 
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """`PositionalEncoding.value`; padding is zero."""
+        if self._leaves("value"):
+            return v
+        found = [g.encoding.value(_one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
+        return self._joined([heads.transpose(1, 2) for heads in found]).transpose(1, 2)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """`PositionalEncoding.output`; padding is zero."""
+        if self._leaves("output"):
+            return o
+        found = [g.encoding.output(_one(o, g), _one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
+        return self._joined([heads.transpose(1, 2) for heads in found]).transpose(1, 2)
+
+    def _leaves(self, hook: str) -> bool:
+        """Return True if the encoding does not override a hook, which need not be given the texts one by one then."""
+        source = self.groups[0].encoding
+        source = source.encoding if isinstance(source, Checked) else source
+        return getattr(type(source), hook) is getattr(PositionalEncoding, hook)
+
     def _heads(self, q: Tensor, k: Tensor, x: Tensor, group: Alike) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and residual stream of a group: (G, H, N, K) twice, and (G, N, D)."""
-        queries, keys = (take(heads.transpose(1, 2), group.tokens).transpose(1, 2) for heads in (q, k))
-        return queries, keys, take(x, group.tokens)
+        return _one(q, group), _one(k, group), take(x, group.tokens)
 
     def _joined(self, parts: list[Tensor]) -> Tensor:
         """Put what hooks returned, (G, N, ...) of each group, back into the batch: (B, L, ...)."""
@@ -124,6 +143,11 @@ class Apart:
         whole = values[0].new_zeros(self.shape.numel() * length, heads)
         whole = whole.index_copy(0, torch.cat(places), torch.cat(values))
         return whole.unflatten(0, (*self.shape, length)).permute(0, 3, 1, 2)  # (B, L, L, H) to (B, H, L, L)
+
+
+def _one(heads: Tensor, group: Alike) -> Tensor:
+    """Return the heads of a group: (B, H, L, K) to (G, H, N, K)."""
+    return take(heads.transpose(1, 2), group.tokens).transpose(1, 2)
 
 
 def take(x: Tensor, tokens: Tensor) -> Tensor:

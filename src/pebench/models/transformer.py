@@ -17,7 +17,7 @@ from pebench.models.cache import ForwardCache
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention in which an encoding changes queries, keys and logits.
+    """Multi-head self-attention in which an encoding changes queries, keys, logits, values and what is made of them.
 
     Args:
         d_model: Width D.
@@ -47,7 +47,9 @@ class SelfAttention(nn.Module):
         q, k = encoding.query_key(q, k, x, state, self.layer)
         mask = masks.fold(encoding.bias(q, k, x, state, self.layer))
         causal = self.causal and mask is None  # a mask hides the future already
+        v = encoding.value(v, x, state, self.layer)
         mixed = attend(q, k, v, mask, causal, scale, self.choose_kernel(q, mask))
+        mixed = encoding.output(mixed, v, x, state, self.layer)
         output: Tensor = self.out(mixed.transpose(1, 2).flatten(2))  # (B, H, L, K) to (B, L, H, K) to (B, L, D)
         return output
 

@@ -189,6 +189,8 @@ def _hook_outputs(encoding: "PositionalEncoding", content: "Tensor", prepared: A
         q, k = encoding.query_key(heads.clone(), heads.clone(), x.clone(), state, layer)
         bias = encoding.bias(q, k, x, state, layer)
         yield from (q, k) if bias is None else (q, k, bias)
+        yield (v := encoding.value(heads.clone(), x, state, layer))
+        yield encoding.output(v.clone(), v, x, state, layer)
 
 
 def check_costs(configs: Iterable[RunConfig]) -> dict[str, Cost]:

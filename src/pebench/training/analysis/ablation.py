@@ -37,6 +37,14 @@ class Without:
         bias = self.encoding.bias(*arguments)
         return -self.taken if bias is None else bias - self.taken
 
+    def value(self, *arguments: Any) -> Tensor:
+        """Return what the encoding makes of values."""
+        return self.encoding.value(*arguments)
+
+    def output(self, *arguments: Any) -> Tensor:
+        """Return what the encoding makes of the output of heads."""
+        return self.encoding.output(*arguments)
+
 
 def ablation(capture: Capture) -> dict[str, float] | None:
     """Measure how much the loss rises if one product is taken from the logits of every layer.
