@@ -56,7 +56,7 @@ def test_rows_are_ranked_by_the_readers_weights(page: Any) -> None:
 
 def test_conditions_hide_rows_and_come_together(page: Any) -> None:
     output = page.find_element("id", "shown")
-    assert output.text == "4 of 64 encodings shown."
+    assert output.text == "4 of 65 encodings shown."
     choose(page, "beyond")
     assert "learned" not in rows(page)
     choose(page, "measured")

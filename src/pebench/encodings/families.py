@@ -34,7 +34,7 @@ def group_of(card: EncodingCard) -> str:
     # Before the hooks: what depends on content says so, whichever hook it uses for that.
     if card.declared["contextual"]:
         return "Content"
-    if "query_key" in card.hooks:
+    if {"query_key", "value", "output"} & set(card.hooks):
         return "Queries and keys"
     return "Attention logits" if "bias" in card.hooks else "Input"
 
