@@ -153,6 +153,9 @@ BROKEN = [
     Mutant("sum over the batch", "selective_rope", ".cumsum(dim=1)", ".cumsum(dim=0)"),
     Mutant("counts padding", "ssmax", "self._log_seen(valid)", "self._log_seen(valid | True)"),
     Mutant("the first layer for all", "dape", "self.second[layer]", "self.second[0]"),
+    Mutant("outputs left turned", "gta", "rotate(o, cos, -sin)", "rotate(o, cos, 0 * sin)"),
+    Mutant("outputs turned further", "gta", "rotate(o, cos, -sin)", "rotate(o, cos, sin)"),
+    Mutant("values as they are", "gta", "return rotate(v, *state)", "return v"),
     Mutant("the first layer for all", "com_rope", "self.entries[layer]", "self.entries[0]"),
     Mutant("sum over the batch", "wall", ".cumsum(dim=1)", ".cumsum(dim=0)"),
     Mutant("declared isotropic", "look_here", "    relative = True\n", "    relative = True\n    isotropic = True\n"),
@@ -185,6 +188,7 @@ OTHER = [
     Mutant("rows for columns", "spiral_rope", "torch.stack((turns.cos(), turns.sin()))", "torch.stack((turns.sin(), turns.cos()))"),
     Mutant("looks away", "look_here", "(down <= 0, down >= 0,", "(down >= 0, down <= 0,"),
     Mutant("a valley for a hill", "pape", "skew, along) - torch.einsum(", "skew, along) + torch.einsum("),
+    Mutant("louder by the square root", "pape", "return parabolas * self.spec.head_dim**-0.5", "return parabolas"),
     Mutant("slow pairs turn too", "fope", "all_pairs > 2 * math.pi / spec.max_len", "all_pairs > 0"),
 ]  # fmt: skip
 """Faults that are consistent and wrong: other formulas than the papers'."""

@@ -23,7 +23,7 @@ COMPOSED = [
     "concat-proj(start='identity')", "concat-qk(table='learned')", "gated-add(table='learned')",
     "gated-add(pace=1.0)", "rope(interleaved=True)", "rope(pairing='neighbours')",
     "randomized(of='rope',fractional=True)", "fope(theta=2.0)",
-    "dape(of='rope')", "ssmax(of='alibi')", "look-here(view='halves')", "path(taps=1)",
+    "dape(of='rope')", "dape(of='alibi', kernel=3)", "ssmax(of='alibi')", "look-here(view='halves')", "path(taps=1)",
 ]  # fmt: skip
 """Encodings made of others, and options that change what an encoding is."""
 

@@ -38,8 +38,8 @@ class FourierEncoding(RotaryEncoding):
     Differs from the paper:
         1. A pair that stands still has cosine 1 and sine 0, as in equation 13; the listing and the authors' code pad
            both with 1, a turn by 45° that makes queries and keys louder.
-        2. The listing turns the other way, the same to a model trained from the start; the authors' code (olmo/model.py)
-           turns as here, but divides by no sum in any of its settings, and has 0.3, 0.4 or 0.6 for ``sigma``.
+        2. The listing turns the other way, the same to a model trained from the start. The authors' code
+           (olmo/model.py) turns as here, but divides by no sum in any of its settings; its ``sigma`` is 0.3 to 0.6.
         3. The other frequencies are those of ``rope`` alone; the paper can sample more of them.
 
     Example:

@@ -49,8 +49,8 @@ class GeometricTransformEncoding(RotaryEncoding):
     """
 
     formula = (
-        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad o_i = R_{p_i}^\top \sum_j a_{ij} R_{p_j} "
-        r"v_j, \quad a_{ij} = \mathrm{softmax}_j(\ell_{ij})"
+        r"\ell_{ij} = \frac{(R_{p_i} q_i) \cdot (R_{p_j} k_j)}{\sqrt{K}}, \quad o_i = R_{p_i}^\top \sum_j a_{ij} "
+        r"R_{p_j} v_j, \quad a_{ij} = \mathrm{softmax}_j(\ell_{ij})"
     )
     cite = ("miyato2024gta",)
     aliases = ("geometrictransform", "geometrictransformattention", "valuerotation")

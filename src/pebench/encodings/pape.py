@@ -10,7 +10,7 @@ from pebench.encodings.registry import register
 
 @register("pape")
 class ParabolicEncoding(PositionalEncoding):
-    """Parabolic encoding (PaPE): to q·k is added the sum over n parabolas of -a u² + b u, u the offset along a direction.
+    """Parabolic encoding (PaPE): to q·k a sum over n parabolas is added, -a u² + b u, u the offset along a direction.
 
     a = softplus(A x) and b = B x come from the query's content, the directions are trained. Every head of every layer
     has its own. It needs (H, L, L, n) of memory.
@@ -46,8 +46,8 @@ class ParabolicEncoding(PositionalEncoding):
 
     formula = (
         r"\ell_{ij} = \frac{1}{\sqrt{K}} \left(q_i \cdot k_j + \sum_{m=1}^{n} \left(b_{im} u_{ijm} - a_{im} u_{ijm}^2"
-        r"\right)\right), \quad u_{ijm} = d_m \cdot (p_i - p_j), \quad a_{im} = \mathrm{softplus}(A_m \cdot x_i), \quad "
-        r"b_{im} = B_m \cdot x_i"
+        r"\right)\right), \quad u_{ijm} = d_m \cdot (p_i - p_j), \quad a_{im} = \mathrm{softplus}(A_m \cdot x_i), "
+        r"\quad b_{im} = B_m \cdot x_i"
     )
     cite = ("ohrstrom2026parabolic",)
     aliases = ("parabolic",)

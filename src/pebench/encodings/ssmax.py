@@ -8,14 +8,11 @@ from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.registry import register
-from pebench.encodings.wrapper import Wrapper
-
-State = tuple[Any, Tensor]
-"""The other encoding's state, and the logarithm of the number of tokens that each query sees: (L,) or (B, L)."""
+from pebench.encodings.wrapper import Companion
 
 
 @register("ssmax")
-class ScalableSoftmaxEncoding(Wrapper):
+class ScalableSoftmaxEncoding(Companion):
     """Another encoding with logits times s log n, n the number of tokens that a query sees (scalable softmax).
 
     s is trained for every head of every layer. Without the factor weights flatten as texts grow. Queries are
@@ -71,17 +68,13 @@ class ScalableSoftmaxEncoding(Wrapper):
         """Return the number of parameters that the other encoding declares, and one for each head."""
         return super().parameter_count() + self.spec.num_layers * self.spec.num_heads
 
-    def prepare(self, positions: Tensor) -> State:
-        """Return what the other encoding prepares, and log n of every query: (L,)."""
-        return self.inner.prepare(positions), self._log_seen(torch.ones_like(positions[:, 0]))
+    def own(self, positions: Tensor) -> Tensor:
+        """Return log n of every query: (L,)."""
+        return self._log_seen(torch.ones_like(positions[:, 0]))
 
-    def forward(self, state: State) -> State:
-        """Return the other encoding's state, and log n."""
-        return self.inner(state[0]), state[1]
-
-    def padded(self, state: State, valid: Tensor) -> State:
-        """Return the other encoding's state, and log n without padding: (B, L)."""
-        return self.inner.padded(state[0], valid), self._log_seen(valid)
+    def own_padded(self, own: Tensor, valid: Tensor) -> Tensor:
+        """Return log n without padding: (B, L)."""
+        return self._log_seen(valid)
 
     def _log_seen(self, valid: Tensor) -> Tensor:
         """Return log n of every query, given which tokens count: (..., L) to the same shape."""
@@ -89,28 +82,8 @@ class ScalableSoftmaxEncoding(Wrapper):
         seen = count if self.spec.causal else count[..., -1:].expand_as(count)
         return seen.clamp(min=1).log()
 
-    def embed(self, x: Tensor, state: State) -> Tensor:
-        """Return the other encoding's input."""
-        return self.inner.embed(x, state[0])
-
-    def residual(self, x: Tensor, valid: Tensor | None, state: State, layer: int) -> Tensor:
-        """Return the other encoding's residual stream."""
-        return self.inner.residual(x, valid, state[0], layer)
-
-    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: State, layer: int) -> tuple[Tensor, Tensor]:
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """Return the other encoding's queries and keys, the queries times s log n."""
-        q, k = self.inner.query_key(q, k, x, state[0], layer)
+        q, k = super().query_key(q, k, x, state, layer)
         factor = self.scale[layer].float()[:, None] * state[1][..., None, :]  # (H, L), or (B, H, L)
         return q * factor.unsqueeze(-1).to(q.dtype), k
-
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: State, layer: int) -> Tensor | None:
-        """Return the other encoding's bias."""
-        return self.inner.bias(q, k, x, state[0], layer)
-
-    def value(self, v: Tensor, x: Tensor, state: State, layer: int) -> Tensor:
-        """Return the other encoding's values."""
-        return self.inner.value(v, x, state[0], layer)
-
-    def output(self, o: Tensor, v: Tensor, x: Tensor, state: State, layer: int) -> Tensor:
-        """Return the other encoding's output of heads."""
-        return self.inner.output(o, v, x, state[0], layer)

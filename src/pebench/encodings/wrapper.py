@@ -108,6 +108,57 @@ class Wrapper(PositionalEncoding):
             raise ValueError(f"encoding {self.name!r} needs one that does not look for neighbours, got {part.name!r}")
 
 
+class Companion(Wrapper):
+    """Passes every hook on, as `Wrapper` does, and keeps something of its own beside the other encoding's state.
+
+    The state is a pair: the other encoding's, and what `own` returned, or `own_padded` where there is padding.
+    """
+
+    def own(self, positions: Tensor) -> Any:
+        """Return what the encoding itself needs of the positions (L, P), as `prepare` does."""
+        return None
+
+    def own_padded(self, own: Any, valid: Tensor) -> Any:
+        """Return what `own` returned, for a batch with padding; valid is (B, L), False at padding."""
+        return own
+
+    def prepare(self, positions: Tensor) -> Any:
+        """Return what the other encoding prepares, and `own`."""
+        return self.inner.prepare(positions), self.own(positions)
+
+    def forward(self, state: Any) -> Any:
+        """Return the other encoding's state, and `own`."""
+        return self.inner(state[0]), state[1]
+
+    def padded(self, state: Any, valid: Tensor) -> Any:
+        """Return the other encoding's state for a batch with padding, and `own_padded`."""
+        return self.inner.padded(state[0], valid), self.own_padded(state[1], valid)
+
+    def embed(self, x: Tensor, state: Any) -> Tensor:
+        """Return the other encoding's input."""
+        return self.inner.embed(x, state[0])
+
+    def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's residual stream."""
+        return self.inner.residual(x, valid, state[0], layer)
+
+    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
+        """Return the other encoding's queries and keys."""
+        return self.inner.query_key(q, k, x, state[0], layer)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+        """Return the other encoding's bias."""
+        return self.inner.bias(q, k, x, state[0], layer)
+
+    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's values."""
+        return self.inner.value(v, x, state[0], layer)
+
+    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
+        """Return the other encoding's output of heads."""
+        return self.inner.output(o, v, x, state[0], layer)
+
+
 def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
     """Yield the encodings that an encoding is made of: itself, if it wraps no others."""
     inner = [part for part in encoding.children() if isinstance(part, PositionalEncoding)]

@@ -77,10 +77,13 @@ def test_ssmax_of_scalable_softmax(causal, layer):
 
 @pytest.mark.parametrize("theta", [10000.0, 20.0])
 def test_fope_without_other_frequencies_is_rope_of_transformers_with_slow_pairs_held(theta):
-    """No package for CPUs has the mixtures; without them it is RoPE, half of whose pairs turn at most, and no slow one."""
+    """No package for CPUs has the mixtures; without them it is RoPE without slow pairs, and with half of all at most."""
     module = oracle("transformers.models.llama.modeling_llama")
     config = module.LlamaConfig(
-        hidden_size=48, num_attention_heads=2, head_dim=24, rope_parameters={"rope_type": "default", "rope_theta": theta}
+        hidden_size=48,
+        num_attention_heads=2,
+        head_dim=24,
+        rope_parameters={"rope_type": "default", "rope_theta": theta},
     )
     theirs = module.LlamaRotaryEmbedding(config)
     fast = theirs.inv_freq[theirs.inv_freq >= 2 * torch.pi / 100]

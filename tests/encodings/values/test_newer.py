@@ -156,6 +156,43 @@ def test_dape_adds_a_network_of_logits_and_biases(positions, causal, layer, of):
     seen.check(rule, 2e-4)
 
 
+@both_ways
+@each_layer
+@pytest.mark.parametrize("valid", [None, [False, True, True, True, True]], ids=["whole", "padded"])
+def test_dape_with_a_kernel_reads_the_logits_of_the_keys_beside(causal, layer, valid):
+    places = [(0.0,), (1.0,), (2.0,), (3.0,), (7.0,)]  # the last one has no neighbour
+    encoding = encode("dape", places, causal=causal, of="alibi", hidden=5, kernel=3)
+    q, k, x = noise(1, 2, 5, 12, seed=2), noise(1, 2, 5, 12, seed=3), noise(1, 5, 24)
+    state = state_of(encoding, places)
+    state = state if valid is None else encoding.padded(state, torch.tensor([valid]))
+    found = numbers(encoding.bias(q, k, x, state, layer)[0])
+    first, shift, second = (numbers(p)[layer] for p in (encoding.first, encoding.shift, encoding.second))
+    bias, token = alibi(places), {p: n for n, (p,) in enumerate(places)}
+
+    def beside(i, j, width, of):
+        """The numbers of the pairs (i, j - 1), (i, j) and (i, j + 1) by position, 0 for one that i does not see."""
+        row = []
+        for p in (places[j][0] - 1, places[j][0], places[j][0] + 1):
+            n = token.get(p)
+            sees = n is not None and (n <= i or not causal) and (valid is None or valid[n])
+            row += of(i, n) if sees else [0.0] * width
+        return row
+
+    def given(i, j):
+        logits = [dot(numbers(q[0, g, i]), numbers(k[0, g, j])) / math.sqrt(12) for g in range(2)]
+        return logits + [bias(g, i, j) for g in range(2)]
+
+    def hidden(i, j):
+        sums = [dot(row, beside(i, j, 4, given)) + c for row, c in zip(first, shift, strict=True)]
+        return [y if y > 0 else 0.01 * y for y in sums]
+
+    for h in range(2):
+        for i in range(5):
+            for j in range(i + 1 if causal else 5):
+                expected = bias(h, i, j) + dot(second[h], beside(i, j, 5, hidden))
+                assert found[h][i][j] == pytest.approx(expected, abs=1e-4), f"head {h}, query {i}, key {j}"
+
+
 @pytest.mark.parametrize(("count", "theta"), [(2, None), (4, None), (6, 7.0)])
 def test_spiral_rope_turns_pairs_along_several_directions(count, theta):
     seen = attend(encode("spiral-rope", GRID, directions=count, theta=theta), GRID)
@@ -374,6 +411,7 @@ def test_fractional_positions_are_drawn_from_the_whole_range_in_order():
         "ssmax",
         "ssmax(of='path')",
         "dape",
+        "dape(kernel=5)",
         "grape-ap",
         "wall",
         "some-layers(of='key-offset', every=2)",
@@ -416,6 +454,8 @@ def test_parameters_begin_with_the_declared_variance(name, parameters):
         ("path", (9,), {"causal": True, "taps": 0}, "taps .* must be 1 or more, got 0"),
         ("selective-rope", (9,), {"causal": True, "rank": 0}, "1 or more, got 0"),
         ("dape", (9,), {"hidden": 0}, "1 or more, got 0"),
+        ("dape", (9,), {"kernel": 2}, "odd and 1 or more, got 2"),
+        ("dape", (9, 9), {"kernel": 3}, "must be 1 on a grid, whose keys have no one row, got 3"),
         ("spiral-rope", (9, 9), {"directions": 3}, "even and from 2 to half of the head width 12, got 3"),
         ("spiral-rope", (9, 9), {"directions": 8}, "even and from 2 to half of the head width 12, got 8"),
         ("look-here", (9, 9), {"view": "60"}, "one of halves, quarters, eighths, got 60"),
