@@ -40,7 +40,9 @@ class FourierEncoding(RotaryEncoding):
            both with 1, a turn by 45° that makes queries and keys louder.
         2. The listing turns the other way, the same to a model trained from the start. The authors' code
            (olmo/model.py) turns as here, but divides by no sum in any of its settings; its ``sigma`` is 0.3 to 0.6.
-        3. The other frequencies are those of ``rope`` alone; the paper can sample more of them.
+        3. All pairs with a frequency that is kept turn, as in equation 13. In the authors' code half of all do so at
+           most, and where more are kept, some of these have no frequency that is mostly their own.
+        4. The other frequencies are those of ``rope`` alone; the paper can sample more of them.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)
@@ -71,16 +73,12 @@ class FourierEncoding(RotaryEncoding):
             raise ValueError(f"sigma of encoding 'fope' must be zero or more and finite, got {sigma}")
         all_pairs = super().frequencies(0, 0)
         self.kept = max(1, int((all_pairs > 2 * math.pi / spec.max_len).sum()))
-        turning = min(self.kept, max(1, spec.head_dim // 4))
         # as xavier_normal_ of PyTorch draws a tensor (heads, from, to), with the gain sigma
-        spread = sigma * (2 / (turning * (self.kept + spec.num_heads))) ** 0.5
+        spread = sigma * (2 / (self.kept * (self.kept + spec.num_heads))) ** 0.5
         random = torch.Generator().manual_seed(table_seed)
-        shape = (2, spec.num_heads, self.kept, turning)
+        shape = (2, spec.num_heads, self.kept, self.kept)
         shares = spread * torch.randn(shape, generator=random, dtype=torch.float32)
-        # every so many frequencies is the one that a pair mostly has
-        steps = torch.arange(turning) * math.ceil(self.kept / turning)
-        steps = steps[steps < self.kept]
-        shares[:, :, steps, torch.arange(len(steps))] += 1
+        shares += torch.eye(self.kept, dtype=torch.float32)
         # a buffer: it moves with the model and is saved with it, but never trained
         self.register_buffer("shares", shares / shares.sum(dim=2, keepdim=True))
         self.relative = self.kept == 1 or sigma == 0

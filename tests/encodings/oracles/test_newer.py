@@ -1,6 +1,5 @@
 """Encodings of 2024 to 2026 of which a package holds the authors' own formula, or another's reading of it."""
 
-import math
 from typing import Any
 
 import pytest
@@ -77,7 +76,7 @@ def test_ssmax_of_scalable_softmax(causal, layer):
 
 @pytest.mark.parametrize("theta", [10000.0, 20.0])
 def test_fope_without_other_frequencies_is_rope_of_transformers_with_slow_pairs_held(theta):
-    """No package for CPUs has the mixtures; without them it is RoPE without slow pairs, and with half of all at most."""
+    """No package for CPUs has the mixtures; without them it is RoPE without slow pairs."""
     module = oracle("transformers.models.llama.modeling_llama")
     config = module.LlamaConfig(
         hidden_size=48,
@@ -86,9 +85,7 @@ def test_fope_without_other_frequencies_is_rope_of_transformers_with_slow_pairs_
         rope_parameters={"rope_type": "default", "rope_theta": theta},
     )
     theirs = module.LlamaRotaryEmbedding(config)
-    fast = theirs.inv_freq[theirs.inv_freq >= 2 * torch.pi / 100]
-    chosen = fast[:: math.ceil(len(fast) / 6)]  # of more than six every second one
-    theirs.inv_freq = F.pad(chosen, (0, 12 - len(chosen)))
+    theirs.inv_freq = torch.where(theirs.inv_freq < 2 * torch.pi / 100, 0.0, theirs.inv_freq)
     encoding = encode("fope", steps(LENGTH), (100,), causal=True, width=48, theta=theta, sigma=0.0)
     q, k = queries_and_keys(LENGTH, 24)
     cos, sin = theirs(q, torch.arange(LENGTH)[None])

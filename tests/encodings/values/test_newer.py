@@ -269,14 +269,13 @@ def test_fope_mixes_the_frequencies_that_turn_within_the_text(theta, kept):
     encoding = encode("fope", TEXT, causal=True, theta=theta, table_seed=3)
     seen, (cosines, sines) = attend(encoding, TEXT), numbers(encoding.shares)
     frequencies = [theta ** (-c / 6) for c in range(6) if theta ** (-c / 6) > 2 * math.pi / 9]
-    turning = min(kept, 3)
-    assert (len(frequencies), encoding.shares.shape) == (kept, (2, 2, kept, turning))
+    assert (len(frequencies), encoding.shares.shape) == (kept, (2, 2, kept, kept))
 
     def turned(vector, h, p):
         found = []
         for m, z in enumerate(pairs(vector)):
-            cos = math.fsum(cosines[h][c][m] * math.cos(p * f) for c, f in enumerate(frequencies)) if m < turning else 1
-            sin = math.fsum(sines[h][c][m] * math.sin(p * f) for c, f in enumerate(frequencies)) if m < turning else 0
+            cos = math.fsum(cosines[h][c][m] * math.cos(p * f) for c, f in enumerate(frequencies)) if m < kept else 1
+            sin = math.fsum(sines[h][c][m] * math.sin(p * f) for c, f in enumerate(frequencies)) if m < kept else 0
             found.append(z * complex(cos, sin))
         return [z.real for z in found] + [z.imag for z in found]
 
@@ -285,10 +284,17 @@ def test_fope_mixes_the_frequencies_that_turn_within_the_text(theta, kept):
     )
 
 
+@pytest.mark.parametrize(("theta", "kept"), [(10000.0, 1), (2.0, 4), (1.1, 6)])
+def test_fope_without_other_frequencies_turns_what_comes_full_circle_as_rope_does(theta, kept):
+    seen = attend(encode("fope", TEXT, causal=True, theta=theta, sigma=0.0), TEXT)
+    angles = [[p * theta ** (-c / 6) if c < kept else 0.0 for c in range(6)] for (p,) in TEXT]
+    seen.check(by_angle(seen, angles), 1e-4)
+
+
 def test_fope_has_mostly_a_pairs_own_frequency_and_sums_of_1():
     encoding = fresh("fope", (512,), width=512, heads=4, causal=True)
     shares = encoding.shares
-    assert shares.shape == (2, 4, 31, 31)  # of 64 frequencies those above 2 pi / 512; at most K / 4 = 32 pairs turn
+    assert shares.shape == (2, 4, 31, 31)  # of 64 frequencies those above 2 pi / 512
     assert torch.allclose(shares.sum(dim=2), torch.ones(2, 4, 31), atol=1e-5)
     own = shares.diagonal(dim1=2, dim2=3)
     raw = shares / own.unsqueeze(2)  # but for what their sum divides them by, and the own one's noise
