@@ -189,7 +189,6 @@ OTHER = [
     Mutant("looks away", "look_here", "(down <= 0, down >= 0,", "(down >= 0, down <= 0,"),
     Mutant("a valley for a hill", "pape", "skew, along) - torch.einsum(", "skew, along) + torch.einsum("),
     Mutant("louder by the square root", "pape", "return parabolas * self.spec.head_dim**-0.5", "return parabolas"),
-    Mutant("no frequency of its own", "fope", "shares += torch.eye(", "shares += 0 * torch.eye("),
     Mutant("slow pairs turn too", "fope", "all_pairs > 2 * math.pi / spec.max_len", "all_pairs > 0"),
 ]  # fmt: skip
 """Faults that are consistent and wrong: other formulas than the papers'."""

@@ -34,14 +34,14 @@ class ParabolicEncoding(PositionalEncoding):
         2. As a bias of differences, not as products of wider queries and keys, whose squares of positions cancel.
 
     Example:
-        >>> spec = EncodingSpec(d_model=1, num_heads=1, num_layers=1, extent=(2, 2), causal=False)
+        >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(2, 2), causal=False)
         >>> encoding = ParabolicEncoding(spec, parabolas=1)
         >>> _ = encoding.directions.data.copy_(torch.tensor([1.0, 0.0]))  # along rows
-        >>> _ = encoding.content.data.copy_(torch.tensor([0.0, 3.0])[None, :, None, None, None])
-        >>> x = torch.ones(1, 2, 1)  # a is log 2 and b is 3
+        >>> _ = encoding.content.data.copy_(torch.tensor([0.0, 0.75])[None, :, None, None, None])
+        >>> x = torch.ones(1, 2, 4)  # a is log 2 and b is 3, sqrt(K) is 2
         >>> encoding.bias(x, x, x, encoding.prepare(torch.tensor([[0.0, 0.0], [2.0, 5.0]])), layer=0)[0, 0].detach()
-        tensor([[ 0.0000, -8.7726],
-                [ 3.2274,  0.0000]])
+        tensor([[ 0.0000, -4.3863],
+                [ 1.6137,  0.0000]])
     """
 
     formula = (
