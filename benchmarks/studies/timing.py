@@ -16,7 +16,8 @@ from pebench.data.base import loader
 from pebench.data.batches import Batches
 from pebench.models.base import SequenceModule
 from pebench.tasks import find_task
-from pebench.training.callbacks import Curve, FiniteLoss, StepSeed, Stopwatch
+from pebench.training.callbacks import Curve, FiniteLoss, StepSeed
+from pebench.training.stopwatch import Stopwatch
 from pebench.training.tensorboard import RunLogger
 from pebench.training.trainer import best_checkpoint, make_trainer
 
@@ -138,6 +139,10 @@ class Clock(Callback):
 
     def __init__(self, steps: int) -> None:
         self.steps, self.started, self.seconds = steps, 0.0, 0.0
+
+    def needs(self, trainer: Trainer, step: int) -> bool:
+        """Return True for the two steps at which it is read."""
+        return step in (WARM_UP, WARM_UP + self.steps)
 
     def on_train_batch_end(self, trainer: Trainer, module: LightningModule, *_: Any) -> None:
         """Start and stop; other steps are left alone."""

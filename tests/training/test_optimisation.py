@@ -14,7 +14,8 @@ from pebench.data import datamodule_of
 from pebench.errors import UserError
 from pebench.models import ViT
 from pebench.runs.records import find_record
-from pebench.training.callbacks import Curve, DivergedError, FiniteLoss, Stopwatch
+from pebench.training.callbacks import Curve, DivergedError, FiniteLoss
+from pebench.training.stopwatch import Stopwatch
 from pebench.training.runner import build, train
 from tests.training.helpers import options, smoke
 
@@ -113,7 +114,7 @@ def test_the_loss_is_looked_at_every_so_many_steps() -> None:
 
 def test_the_stopwatch_counts_neither_warm_up_nor_validation_nor_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, watch = [0.0], Stopwatch()
-    monkeypatch.setattr("pebench.training.callbacks.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("pebench.training.stopwatch.time.perf_counter", lambda: clock[0])
     trainer = SimpleNamespace(global_step=0, max_steps=10, state=SimpleNamespace(fn="fit"), world_size=1)
     trainer.strategy = SimpleNamespace(root_device=torch.device("cpu"))
     watch.setup(trainer, None, "fit")

@@ -79,6 +79,7 @@ class TrainConfig:
         cutmix: Parameter alpha of CutMix between training images; 0 for none.
         erasing: Probability of erasing a rectangle of a training image.
         label_smoothing: Share of the label of a training image that is spread over all classes.
+        capture: Capture the step as CUDA graphs, where the device and the model allow it.
     """
 
     max_steps: int = 1000
@@ -98,6 +99,7 @@ class TrainConfig:
     cutmix: float = 0.0
     erasing: float = 0.0
     label_smoothing: float = 0.0
+    capture: bool = False
 
 
 SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
@@ -107,7 +109,7 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 LATER: dict[str, Any] = {
     "model.tied": False, "model.token_pace": None, "model.segments": None, "train.token_table": None,
     "train.beyond": None, "train.rand_augment": None, "train.mixup": 0.0, "train.cutmix": 0.0, "train.erasing": 0.0,
-    "train.label_smoothing": 0.0,
+    "train.label_smoothing": 0.0, "train.capture": False,
 }  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 

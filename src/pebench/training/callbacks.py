@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from pebench.atomic import replacing
 from pebench.errors import DivergedError, InterruptedRunError
 from pebench.seeding import stream
-from pebench.training import environment
 
 
 class StepSeed(Callback):
@@ -56,13 +54,16 @@ class Curve(Callback):
         self.points: list[dict[str, float]] = []
         self.train_loss: float | None = None
 
+    def needs(self, trainer: Trainer, step: int) -> bool:
+        """Return True for the first steps; see `pebench.training.steps`."""
+        return step < int(trainer.log_every_n_steps) and step & (step - 1) == 0  # type: ignore[attr-defined]
+
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Report progress a few times a run, and after its first steps, whose pace a user waits for."""
-        step = trainer.global_step
-        if step < int(trainer.log_every_n_steps) and step & (step - 1) == 0:  # type: ignore[attr-defined]
-            self.on_progress(step, {})
+        if self.needs(trainer, trainer.global_step):
+            self.on_progress(trainer.global_step, {})
         # float() makes an accelerator finish all steps before: now and then it costs little.
         if trainer.global_step % int(trainer.log_every_n_steps) == 0:  # type: ignore[attr-defined]
             self.train_loss = float(trainer.strategy.reduce(outputs["loss"], reduce_op="mean"))  # each has its share
@@ -90,84 +91,6 @@ class Curve(Callback):
         self.points, self.train_loss = list(state_dict["points"]), state_dict["train_loss"]
 
 
-class Stopwatch(Callback):
-    """Measures training time without validation or checkpoints, from the end of the first steps of every attempt on.
-
-    Attributes:
-        seconds: Training time measured; of attempts on one device with as many threads, the latest.
-        steps: Steps in it.
-        earlier: Wall-clock time of the attempts that this one resumes, in seconds.
-        started: When the first of them began, in UTC.
-        devices: Devices that they ran on, each once, the latest last.
-    """
-
-    WARM_UP = 3
-
-    def __init__(self) -> None:
-        self.seconds, self.steps, self.earlier = 0.0, 0, 0.0
-        self.started = datetime.now(UTC).isoformat(timespec="seconds")
-        self.devices: list[str] = []
-        self._place: list[Any] = []  # device, threads and processes, which decide the speed
-        self._born = time.perf_counter()
-        self._since: float | None = None
-        self._taken = 0  # steps of this attempt: one that is resumed must warm up, or compile, again
-
-    def setup(self, trainer: Trainer, module: LightningModule, stage: str) -> None:
-        """Keep the device's name."""
-        if not self.devices:
-            self.devices = [environment.device_text(trainer.strategy.root_device)]
-            self._place = [*self.devices, torch.get_num_threads(), trainer.world_size]
-
-    def on_train_batch_start(self, trainer: Trainer, module: LightningModule, batch: Any, batch_idx: int) -> None:
-        """Start the watch, once warm and after every validation."""
-        # The first steps compile, allocate and choose kernels. A run too short for that warm-up measures its last step.
-        if self._since is None and self._taken >= min(self.WARM_UP, max(1, int(trainer.max_steps) - 1)):
-            self._since = time.perf_counter()
-
-    def on_train_batch_end(
-        self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        """Count a step."""
-        self._taken += 1
-        if self._since is not None:
-            self.steps += 1
-
-    def on_validation_start(self, trainer: Trainer, module: LightningModule) -> None:
-        """Stop the watch."""
-        self._pause()
-
-    def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
-        """Stop the watch."""
-        self._pause()
-
-    def _pause(self) -> None:
-        if self._since is not None:
-            if torch.cuda.is_initialized():
-                torch.cuda.synchronize()  # work that is still queued was not done in no time
-            self.seconds += time.perf_counter() - self._since
-            self._since = None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Stop the watch, and return the time so far for the checkpoint that is being written."""
-        self._pause()
-        kept = {"seconds": self.seconds, "steps": self.steps, "wall": self.wall}
-        return {**kept, "started": self.started, "devices": self.devices, "place": self._place}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
-        # Lightning calls `setup` before, so that `devices` holds that of this attempt.
-        earlier, here = state_dict["devices"], self.devices[-1:]
-        if state_dict["place"] == self._place:  # another place has another speed
-            self.seconds, self.steps = state_dict["seconds"], state_dict["steps"]
-        self.earlier, self.started = state_dict["wall"], state_dict["started"]
-        self.devices = [*(device for device in earlier if device not in here), *here]
-
-    @property
-    def wall(self) -> float:
-        """Seconds since the run began, without those between an interruption and its resumption."""
-        return self.earlier + time.perf_counter() - self._born
-
-
 class OwnSignals(Callback):
     """Restores the handler of SIGTERM: Lightning's own would have the run fail where it may stop."""
 
@@ -192,6 +115,10 @@ class FiniteLoss(Callback):
     # To look at the loss makes an accelerator wait, which every step should not.
     EVERY = 25
 
+    def needs(self, trainer: Trainer, step: int) -> bool:
+        """Return True for the steps whose loss is looked at."""
+        return step % self.EVERY == 0
+
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -200,7 +127,7 @@ class FiniteLoss(Callback):
         Raises:
             DivergedError: If it is not finite.
         """
-        if trainer.global_step % self.EVERY:
+        if not self.needs(trainer, trainer.global_step):
             return
         loss = outputs["loss"]
         # All processes decide together: one that raised alone would leave the others waiting for its gradients.
@@ -211,11 +138,15 @@ class FiniteLoss(Callback):
 class LastValidation(Callback):
     """Makes validation follow the last step, even where the evaluations do not divide the steps."""
 
+    def needs(self, trainer: Trainer, step: int) -> bool:
+        """Return True for the last step."""
+        return step == trainer.max_steps
+
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Ask for the end at the last step; Lightning then validates."""
-        if trainer.global_step == trainer.max_steps:
+        if self.needs(trainer, trainer.global_step):
             trainer.should_stop = True
 
 
@@ -240,6 +171,10 @@ class Resumable(Checkpoint):
     def state_dict(self) -> dict[str, Any]:
         """Return what the run is made of, for a checkpoint."""
         return {"made_of": dict(self.made_of)}
+
+    def needs(self, trainer: Trainer, step: int) -> bool:
+        """Return True for the steps at which a minute may be over, and once asked to stop."""
+        return step % int(trainer.log_every_n_steps) == 0 or self.stop()  # type: ignore[attr-defined]
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int

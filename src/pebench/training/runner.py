@@ -27,13 +27,15 @@ from pebench.tasks import Task, find_task
 from pebench.tasks.registry import task_origin
 from pebench.training import environment
 from pebench.training.analysis import analyze
-from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed, Stopwatch
+from pebench.training.callbacks import Curve, FiniteLoss, LastValidation, OwnSignals, Resumable, StepSeed
 from pebench.training.extrapolation import measure_extrapolation
 from pebench.training.guests import contained
 from pebench.training.loggers import Guarded, make_loggers
 from pebench.training.position_share import measure_position_share
 from pebench.training.probe import Probe, probe
 from pebench.training.resume import check_best, clear, resumable_step
+from pebench.training.steps import captured_steps
+from pebench.training.stopwatch import Stopwatch
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.token_tables import take_table
 from pebench.training.trainer import best_checkpoint, make_trainer
@@ -280,7 +282,8 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     kernel = fastest_kernel(queries, bias)
     compiled = config.train.compile and not attempt.module.trunk.uncompiled  # what ran, not what was asked for
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, compiled, kernel)
-    return {**described, "devices": attempt.trainer.world_size, **attempt.plugins}
+    captured = {"captured": captured_steps(attempt.trainer) > 0} if config.train.capture else {}
+    return {**described, "devices": attempt.trainer.world_size, **captured, **attempt.plugins}
 
 
 def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:

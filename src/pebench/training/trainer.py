@@ -15,6 +15,7 @@ from lightning.pytorch.loggers import Logger
 from pebench.config import Options, RunConfig
 from pebench.tasks import Task
 from pebench.training.callbacks import DurableCheckpointIO
+from pebench.training.steps import PlainSteps
 
 IGNORED_WARNINGS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -30,6 +31,10 @@ IGNORED_WARNINGS = (
 
 class BestCheckpoint(ModelCheckpoint):
     """Keeps the weights that validation likes best; finds them beside a checkpoint that has been moved."""
+
+    def needs(self, trainer: lightning.Trainer, step: int) -> bool:
+        """Return False: it saves after validations alone."""
+        return False
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint, with its paths in the folder of this attempt."""
@@ -75,7 +80,7 @@ def make_trainer(
     train, device = config.train, options.device
     if device == "auto":  # never a Mac's GPU, which lacks the 64-bit numbers in which encodings compute angles
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    return lightning.Trainer(
+    trainer = lightning.Trainer(
         accelerator=device,
         devices=options.devices,
         strategy="ddp" if options.devices > 1 else "auto",
@@ -95,3 +100,5 @@ def make_trainer(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
+    trainer.fit_loop.epoch_loop = PlainSteps(trainer, train.capture)
+    return trainer

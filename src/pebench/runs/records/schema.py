@@ -231,6 +231,7 @@ FIELDS: Mapping[str, Check] = {
             "precision": words,
             "attention": words,
             "compiled": single,
+            "captured": single,
             "devices": whole(1, none=True),
             "threads": number(0, none=True),
             "plugins": names_to(TEXTS),
