@@ -1,6 +1,7 @@
 """On a GPU: every encoding says there what it says on a processor, and runs train, resume and tell where they were."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from pebench.encodings.registry import encoding_cards
 from pebench.models.transformer import Transformer
 from pebench.tasks import configure
 from pebench.training.callbacks import InterruptedRunError
+from pebench.training.captured import CapturedStep, CudaRecorder, make_capturable
 from pebench.training.runner import train
 
 pytestmark = pytest.mark.gpu
@@ -107,3 +109,57 @@ def test_a_compiled_run_learns_the_same_there(tmp_path: Path) -> None:
     )  # fmt: skip
     assert compiled.environment["compiled"]
     assert compiled.metrics["test/loss"] == pytest.approx(plain.metrics["test/loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("task", ["vit-digits", "text-order", "lm-grammar"])
+def test_a_captured_run_learns_the_same_there(task: str, precision: str, tmp_path: Path) -> None:
+    """With dropout: what a replay drops follows from the step's seed, as in a step that is not captured."""
+    settings = {"train.max_steps": 100, "train.evaluations": 4, "model.dropout": 0.1, "train.precision": precision}
+    usual, captured = (
+        train(configure(task, "learned", tier="smoke", settings=settings | {"train.capture": value}),
+            Options(tmp_path / str(value), device="cuda"))
+        for value in (False, True)
+    )  # fmt: skip
+    assert captured.environment["captured"] is True
+    losses, expected = ([point["val/loss"] for point in one.curve] for one in (captured, usual))
+    assert losses == pytest.approx(expected, rel=1e-3 if precision == "32-true" else 0.02)
+
+
+def test_a_captured_run_goes_on_there_as_the_undisturbed_one(tmp_path: Path) -> None:
+    settings = {"train.max_steps": 100, "train.evaluations": 4, "model.dropout": 0.1, "train.capture": True}
+    config = configure("lm-grammar", "learned", tier="smoke", settings=settings)
+    undisturbed = train(config, Options(tmp_path / "whole", device="cuda"))
+    asked = iter(range(60))
+    with pytest.raises(InterruptedRunError):
+        train(config, Options(tmp_path / "cut", device="cuda"), stop=lambda: next(asked, None) is None)
+    record = train(config, Options(tmp_path / "cut", device="cuda"))
+    assert record.metrics == pytest.approx(undisturbed.metrics, rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_a_step_of_every_encoding_is_captured_or_says_why_not(name: str, setting: Setting) -> None:
+    """And what follows a capture that failed is computed as before."""
+    bench = Bench(Subject(name), setting)
+    plain, ours = bench.trunk().cuda(), bench.trunk().cuda()
+    content = [bench.noise(3, bench.length).cuda() for _ in range(6)]
+
+    def step_of(model: Transformer) -> Callable[[tuple[Tensor, ...]], None]:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        make_capturable(optimizer)
+
+        def step(batch: tuple[Tensor, ...]) -> None:
+            loss = model(batch[0]).float().square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+        return step
+
+    usual, captured = step_of(plain), CapturedStep(step_of(ours), CudaRecorder())
+    for one in content:
+        usual((one,))
+        captured((one,))
+    assert captured.replayed or captured.reason.startswith("the step cannot be captured")
+    for expected, found in zip(plain.parameters(), ours.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)

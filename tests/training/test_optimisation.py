@@ -15,8 +15,8 @@ from pebench.errors import UserError
 from pebench.models import ViT
 from pebench.runs.records import find_record
 from pebench.training.callbacks import Curve, DivergedError, FiniteLoss
-from pebench.training.stopwatch import Stopwatch
 from pebench.training.runner import build, train
+from pebench.training.stopwatch import Stopwatch
 from tests.training.helpers import options, smoke
 
 

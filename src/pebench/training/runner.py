@@ -180,8 +180,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"
     step = resumable_step(checkpoint, made_of)
-    # Only once the step is known: with 0 it removes the checkpoints.
-    clear(folder, step)
+    clear(folder, step)  # only now that the step is known: with 0 it removes the checkpoints
     _, lengths = data.split("train")
     environment.keep_freed_memory(lengths is None)  # else batches differ in length
     # Before compilation: within a compiled trunk the counter sees no single operations.
@@ -282,8 +281,8 @@ def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     kernel = fastest_kernel(queries, bias)
     compiled = config.train.compile and not attempt.module.trunk.uncompiled  # what ran, not what was asked for
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, compiled, kernel)
-    captured = {"captured": captured_steps(attempt.trainer) > 0} if config.train.capture else {}
-    return {**described, "devices": attempt.trainer.world_size, **captured, **attempt.plugins}
+    described |= {"captured": captured_steps(attempt.trainer) > 0} if config.train.capture else {}
+    return {**described, "devices": attempt.trainer.world_size, **attempt.plugins}
 
 
 def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
@@ -296,7 +295,6 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         other.log_outcome(record)
     if options.keep_weights and record.config.stage == "test":  # a run that selects tests none
         keep_weights(attempt.module, record.config, options.out)
-    # In this order: TensorBoard and weights first, as a run with a record is over; checkpoints last, as without a
-    # record the next attempt needs them.
+    # In this order, as a run with a record is over, and without one the next attempt needs the checkpoints.
     write_record(record, options.out)
     shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)

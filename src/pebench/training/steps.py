@@ -1,7 +1,7 @@
 """Plain steps: those at whose end nothing is logged, measured or saved go without Lightning's loop around each.
 
-A step of Lightning's loop asks about thirty hooks, which takes a millisecond or two; of fifty steps, three have anything
-to tell them. The others are made here, by the same operations in the same order, so that a run ends the same to the
+Lightning calls about thirty hooks in a step, which takes a millisecond or two; in two of fifty steps they have
+something to do. The others are made here, by the same operations in the same order, so that a run ends the same to the
 last bit. Lightning's own progress is counted on with each, so that checkpoints are what they would have been.
 """
 
@@ -91,7 +91,9 @@ class PlainSteps(_TrainingEpochLoop):
     def _make_plain(self, batch: Any) -> None:
         """Make a step with a batch as the loader returns it."""
         trainer = self.trainer
-        batch = trainer.strategy.batch_to_device(trainer.precision_plugin.convert_input(batch), dataloader_idx=0)
+        batch = trainer.precision_plugin.convert_input(batch)
+        batch = trainer.lightning_module._on_before_batch_transfer(batch, dataloader_idx=0)
+        batch = trainer.strategy.batch_to_device(batch, dataloader_idx=0)
         for callback in self._seeds:
             callback.on_train_batch_start(trainer, trainer.lightning_module, batch, self.batch_idx + 1)
         (self.captured or self._compute)(batch)
