@@ -63,29 +63,31 @@ class Linear(nn.Linear):
 
 
 class TokenEmbedding(nn.Module):
-    """Token ids to vectors of root mean square 1.
+    """Token ids to vectors of root mean square `scale`.
 
-    The table is stored as N(0, 1/pace²) and multiplied by the pace on use, by default sqrt(width), as in Vaswani et al.
+    The table is stored as N(0, scale²/pace²) and multiplied by the pace on use, by default sqrt(width), as in Vaswani et al.
     2017, section 3.4: under Adam a table of unit scale would hardly move.
 
     Args:
         vocab_size: Number of tokens.
         width: Channels of the output.
         pace: How many times as fast as other weights the output moves under Adam; ``None`` takes sqrt(width).
+        scale: Root mean square of the output at the start; ``None`` is 1.
 
     Shape:
         (B, L) integers to (B, L, width).
     """
 
-    def __init__(self, vocab_size: int, width: int, pace: float | None = None) -> None:
+    def __init__(self, vocab_size: int, width: int, pace: float | None = None, scale: float | None = None) -> None:
         super().__init__()
-        self.pace = width**0.5 if pace is None else pace
-        self.spread = width**-0.5 if pace is None else 1 / pace  # two formulas: published runs depend on the last bit
+        self.pace, self.scale = width**0.5 if pace is None else pace, 1.0 if scale is None else scale
+        # two formulas: published runs depend on the last bit
+        self.spread = self.scale * (width**-0.5 if pace is None else 1 / pace)
         self.table = nn.Parameter(torch.empty(vocab_size, width))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the table from N(0, 1/pace²)."""
+        """Draw the table from N(0, scale²/pace²)."""
         if not self.table.is_meta:  # which has no numbers to draw
             nn.init.normal_(self.table, std=self.spread)
 

@@ -95,11 +95,14 @@ def test_a_tied_run_learns_and_its_record_says_that_it_is_tied(encoding: str, tm
     assert record.metrics["test/loss"] < 0.8 * math.log(config.data.vocab_size)
 
 
+@pytest.mark.parametrize("scale", [None, 0.02])
 @pytest.mark.parametrize(("pace", "moves"), [(None, 96**0.5), (1.0, 1.0), (2.5, 2.5)])
-def test_tokens_start_alike_at_any_pace_and_move_at_that_pace(pace: float | None, moves: float) -> None:
-    model = LanguageModel("none", token_pace=pace, **SIZES)
+def test_tokens_start_alike_at_any_pace_and_move_at_that_pace(
+    pace: float | None, moves: float, scale: float | None
+) -> None:
+    model = LanguageModel("none", token_pace=pace, token_scale=scale, **SIZES)
     before = model.input(tokens())
-    assert before.detach().square().mean().sqrt().item() == pytest.approx(1.0, rel=0.02)
+    assert before.detach().square().mean().sqrt().item() == pytest.approx(scale or 1.0, rel=0.02)
     adam = torch.optim.Adam(model.input.parameters(), lr=1e-3)
     before.sum().backward()
     adam.step()
@@ -113,6 +116,20 @@ def test_a_tied_model_begins_alike_at_any_pace(pace: float) -> None:
     usual, other = (LanguageModel("concat", tied=True, token_pace=p, **SIZES).eval() for p in (None, pace))
     with torch.no_grad():
         torch.testing.assert_close(other(tokens()), usual(tokens()), atol=1e-5, rtol=1e-4)
+
+
+def test_a_tied_model_of_small_tokens_begins_with_logits_as_large() -> None:
+    usual, small = (LanguageModel("none", tied=True, token_scale=s, **SIZES).eval() for s in (None, 0.02))
+    with torch.no_grad():
+        sizes = [model(tokens()).square().mean().sqrt().item() for model in (usual, small)]
+    assert sizes[1] == pytest.approx(sizes[0], rel=0.1)
+
+
+def test_a_scale_of_tokens_is_one_of_language_models_and_positive() -> None:
+    with pytest.raises(UserError, match=r"model.token_scale serves tasks that predict tokens.* got text-order"):
+        cost(configure("text-order", "add", settings={"model.token_scale": 0.02}))
+    with pytest.raises(UserError, match=r"model.token_scale must be positive, got 0"):
+        configure("lm-grammar", "add", settings={"model.token_scale": 0.0})
 
 
 def test_a_pace_is_one_of_text_and_positive() -> None:

@@ -27,8 +27,9 @@ def check_run(config: "RunConfig") -> None:
 
 
 POSITIVE = (
-    "model.d_model", "model.num_heads", "model.d_ff", "model.token_pace", "train.max_steps", "train.batch_size",
-    "train.learning_rate", "train.evaluations", "train.clip", "data.max_len", "data.vocab_size", "data.patch_size",
+    "model.d_model", "model.num_heads", "model.d_ff", "model.token_pace", "model.token_scale", "train.max_steps",
+    "train.batch_size", "train.learning_rate", "train.evaluations", "train.clip", "data.max_len", "data.vocab_size",
+    "data.patch_size",
 )  # fmt: skip
 """Settings that must be positive and finite, unless they are None."""
 

@@ -26,6 +26,8 @@ class ModelConfig:
             input also reaches an encoding that is added to the input, but not one that acts inside attention.
         tied: A language model predicts with its token table: `pebench.models.LanguageModel` has the rule.
         token_pace: Pace of the token table of text under Adam, relative to other weights'; ``None`` takes sqrt(width).
+        token_scale: Root mean square of a language model's token vectors at the start; ``None`` is 1, which encodings'
+            ratios are relative to.
         segments: How a model is given which text of a pair a token is of, one of `SEGMENTS`; ``None`` not at all.
     """
 
@@ -36,6 +38,7 @@ class ModelConfig:
     dropout: float = 0.0
     tied: bool = False
     token_pace: float | None = None
+    token_scale: float | None = None
     segments: str | None = None
 
 
@@ -107,9 +110,9 @@ SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train
 
 
 LATER: dict[str, Any] = {
-    "model.tied": False, "model.token_pace": None, "model.segments": None, "train.token_table": None,
-    "train.beyond": None, "train.rand_augment": None, "train.mixup": 0.0, "train.cutmix": 0.0, "train.erasing": 0.0,
-    "train.label_smoothing": 0.0, "train.capture": False,
+    "model.tied": False, "model.token_pace": None, "model.token_scale": None, "model.segments": None,
+    "train.token_table": None, "train.beyond": None, "train.rand_augment": None, "train.mixup": 0.0,
+    "train.cutmix": 0.0, "train.erasing": 0.0, "train.label_smoothing": 0.0, "train.capture": False,
 }  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 

@@ -37,6 +37,8 @@ class LanguageModel(SequenceModule):
         tied: Predict with the token table.
         token_pace: How many times as fast as other weights the token table moves under Adam; ``None`` takes the square
             root of its width.
+        token_scale: Root mean square of the tokens' vectors at the start; ``None`` is 1. With an output layer that is
+            the table the last norm makes up for it, so that logits begin as they do.
         options: Size, learning rate and seed; see `SequenceModule`.
 
     Raises:
@@ -59,10 +61,11 @@ class LanguageModel(SequenceModule):
         token_bytes: Sequence[int] | None = None,
         tied: bool = False,
         token_pace: float | None = None,
+        token_scale: float | None = None,
         **options: Unpack[TrunkOptions],
     ) -> None:
         super().__init__(encoding, encoding_args, extent=(max_len,), causal=self.causal, **options)
-        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace)
+        self.input = TokenEmbedding(vocab_size, self.trunk.encoding.content_width, token_pace, token_scale)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(vocab_size).
         self.head = None if tied else Linear(self.trunk.d_model, vocab_size, gain=0.0)
         # By default NaN is left out of a mean, which would hide that a model diverged.
@@ -73,7 +76,8 @@ class LanguageModel(SequenceModule):
             metrics["bits_per_byte"] = MeanMetric(nan_strategy="error")
         self.finish(metrics)
         if tied:
-            nn.init.constant_(self.trunk.norm.weight, self.input.pace / self.trunk.encoding.content_width)
+            start = self.input.pace / self.trunk.encoding.content_width / self.input.scale
+            nn.init.constant_(self.trunk.norm.weight, start)
 
     def forward(
         self,

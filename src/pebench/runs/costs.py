@@ -114,13 +114,10 @@ def cost(config: RunConfig) -> Cost:
 def _check_task_has(config: RunConfig) -> None:
     """Refuse settings for something that the task or its model lacks."""
     task, model = find_task(config.task), config.model
+    predicts = task.kind.per_token and not task.image and not task.num_classes
     for name, given, served, serves in (
-        (
-            "model.tied",
-            model.tied,
-            task.kind.per_token and not task.image and not task.num_classes,
-            "tasks that predict tokens, as lm-wikitext2",
-        ),
+        ("model.tied", model.tied, predicts, "tasks that predict tokens, as lm-wikitext2"),
+        ("model.token_scale", model.token_scale, predicts, "tasks that predict tokens, as lm-wikitext2"),
         ("model.token_pace", model.token_pace, not task.image, "tasks on text, which have a token table"),
         ("model.segments", model.segments, task.separator is not None, "tasks on pairs of texts, such as text-pairs"),
         ("train.token_table", config.train.token_table, not task.image, "tasks on text, which have a token table"),
