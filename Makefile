@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages scorecard submissions readme docs site throughput gpu-speed report reliability engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages scorecard submissions readme docs site throughput gpu-speed gpu-queue report reliability engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
@@ -80,6 +80,9 @@ reliability:  ## Inject every failure that is to be survived, an hour on two cor
 
 gpu-speed:  ## Measure the training step on a GPU, in eight minutes at most: fastest loops, other libraries, the card's limits
 	python -m benchmarks.studies.throughput --device cuda --tuned --peers --minutes 8 --output results/studies/throughput-gpu.md
+
+gpu-queue:  ## Go on with the large suites on a GPU for 12 minutes, where the last turn ended
+	python -m benchmarks.gpu_queue $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR))
 
 report:  ## Measure reports of very many runs
 	python benchmarks/studies/report.py --output results/studies/report.md

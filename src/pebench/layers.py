@@ -65,8 +65,8 @@ class Linear(nn.Linear):
 class TokenEmbedding(nn.Module):
     """Token ids to vectors of root mean square `scale`.
 
-    The table is stored as N(0, scale²/pace²) and multiplied by the pace on use, by default sqrt(width), as in Vaswani et al.
-    2017, section 3.4: under Adam a table of unit scale would hardly move.
+    The table is stored as N(0, scale²/pace²) and multiplied by the pace on use, by default sqrt(width), as in Vaswani
+    et al. 2017, section 3.4: under Adam a table of unit scale would hardly move.
 
     Args:
         vocab_size: Number of tokens.

@@ -41,6 +41,12 @@ def write_imdb(data: Path, train: int = 60) -> None:
     write_table(data / "imdb", "test", text=["good unseen", "good<br />good"], label=[1, 0])
 
 
+def write_reviews(data: Path, train: int = 60) -> None:
+    """Write IMDB as `lm-imdb` reads it; the reviews of a split have a word of their own."""
+    for split, word, count in (("train", "Good<br />", train), ("test", "fine", train // 3)):
+        write_table(data / "imdb", split, text=texts(count, word), label=[i % 2 for i in range(count)])
+
+
 def write_ag_news(data: Path, train: int = 60) -> None:
     write_table(data / "ag_news", "train", text=texts(train, "news"), label=[i % 4 for i in range(train)])
     write_table(data / "ag_news", "test", text=["News unseen"], label=[3])
@@ -107,7 +113,7 @@ def write_cifar10(data: Path, train: int = 100) -> None:
 WRITERS = {
     "vit-cifar10": write_cifar10, "text-sst2": write_sst2, "text-imdb": write_imdb, "text-agnews": write_ag_news,
     "text-20newsgroups": write_newsgroups, "lm-shakespeare": write_shakespeare, "lm-wikitext2": write_wikitext2,
-    "text-pairs": write_pairs,
+    "lm-imdb": write_reviews, "text-pairs": write_pairs,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Running text for language models: WikiText-2, Tiny Shakespeare, and a small grammar."""
+"""Running text for language models: WikiText-2, IMDB, Tiny Shakespeare, and a small grammar."""
 
 import hashlib
 import random
@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
 from pebench.data.batches import Windows
 from pebench.data.hub import load_hub
 from pebench.data.tables import Columns
@@ -115,6 +115,26 @@ class WikiText2(RunningText):
         data = load_hub(self.source, self.data_dir, {"train", "validation", "test"}, Columns(blank=True))
         keys = (("train", "train"), ("val", "validation"), ("test", "test"))
         return byte_pairs({name: data[key].texts for name, key in keys}, self.vocab_size)
+
+
+class ReviewText(RunningText):
+    """IMDB's reviews as running text, in byte-pair tokens of a vocabulary made from those that train.
+
+    Without labels both published splits are one corpus: every tenth review of the training split validates, every tenth
+    of the test split tests, and all others train. A review ends with a line break.
+    """
+
+    title, source = "imdb-text", sources.IMDB_TEXT
+
+    def read(self) -> Prepared:
+        """Load, split, make the vocabulary and encode the three splits."""
+        data = load_hub(self.source, self.data_dir, {"train", "test"}, Columns(classes=2))
+        parts: dict[str, list[str]] = {"train": []}
+        for name, split in (("val", "train"), ("test", "test")):
+            reviews = [text.replace("<br />", " ") + "\n" for text in data[split].texts]
+            kept, parts[name] = ([reviews[i] for i in index.tolist()] for index in every_tenth(len(reviews)))
+            parts["train"] += kept
+        return byte_pairs(parts, self.vocab_size)
 
 
 class Shakespeare(RunningText):

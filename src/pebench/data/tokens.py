@@ -11,6 +11,9 @@ from pebench.errors import UserError
 BYTES = 256
 """Tokens that any text needs, one for each byte."""
 
+CHUNK = 4096
+"""Number of texts that are encoded at a time."""
+
 
 def byte_pairs(texts: Mapping[str, Sequence[str]], vocab_size: int) -> Prepared:
     """Return texts in byte-pair tokens of a vocabulary made from the training split.
@@ -36,8 +39,10 @@ def byte_pairs(texts: Mapping[str, Sequence[str]], vocab_size: int) -> Prepared:
     tokenizer.train_from_iterator(texts["train"], trainer)
     tensors = {}
     for name, part in texts.items():
-        lines = tokenizer.encode_batch(part)
-        tensors[name] = torch.from_numpy(np.concatenate([np.asarray(line.ids, dtype=np.int32) for line in lines]))
+        chunks = (part[start : start + CHUNK] for start in range(0, len(part), CHUNK))
+        # Of a token the library keeps a hundred bytes besides its number, until its chunk is done.
+        lines = [np.asarray(line.ids, np.int32) for chunk in chunks for line in tokenizer.encode_batch(chunk)]
+        tensors[name] = torch.from_numpy(np.concatenate(lines))
     # in byte-level BPE every character of a token's name stands for one byte
     sizes = [len(str(tokenizer.id_to_token(token))) for token in range(tokenizer.get_vocab_size())]
     return Prepared(tensors, {"token_bytes": sizes})

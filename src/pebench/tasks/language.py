@@ -13,6 +13,20 @@ def _lm(name: str, **rest: Any) -> Task:
     return Task(name=name, kind=LANGUAGE_MODELLING, beyond=(2, 4), prepared_by=("vocab_size",), **rest)
 
 
+_PAIRS_BUDGETS = with_smoke(
+    core=Budget(
+        ModelConfig(d_model=96, num_layers=4, num_heads=3),
+        DataConfig(max_len=128, vocab_size=2048),
+        TrainConfig(max_steps=1500, batch_size=16, learning_rate=2e-3, evaluations=3),
+    ),
+    full=Budget(
+        ModelConfig(d_model=256, num_layers=6, num_heads=8, dropout=0.1),
+        DataConfig(max_len=256, vocab_size=8192),
+        TrainConfig(max_steps=10_000, batch_size=32, learning_rate=1e-3, evaluations=20),
+    ),
+)
+"""Budgets of texts in byte pairs."""
+
 TASKS = (
     _lm(
         "lm-grammar",
@@ -67,17 +81,19 @@ TASKS = (
         source=sources.WIKITEXT2,
         splits="the published train, validation and test splits",
         cite=("merity2017pointer",),
-        budgets=with_smoke(
-            core=Budget(
-                ModelConfig(d_model=96, num_layers=4, num_heads=3),
-                DataConfig(max_len=128, vocab_size=2048),
-                TrainConfig(max_steps=1500, batch_size=16, learning_rate=2e-3, evaluations=3),
-            ),
-            full=Budget(
-                ModelConfig(d_model=256, num_layers=6, num_heads=8, dropout=0.1),
-                DataConfig(max_len=256, vocab_size=8192),
-                TrainConfig(max_steps=10_000, batch_size=32, learning_rate=1e-3, evaluations=20),
-            ),
+        budgets=_PAIRS_BUDGETS,
+    ),
+    _lm(
+        "lm-imdb",
+        summary="IMDB's reviews as running text, byte-pair tokens trained on its train split",
+        data="pebench.data.language:ReviewText",
+        chance=2.9183,
+        source=sources.IMDB_TEXT,
+        splits=(
+            "every tenth review of the published training split validates, every tenth of the published test split "
+            "tests, all others train"
         ),
+        cite=("maas2011learning",),
+        budgets=_PAIRS_BUDGETS,
     ),
 )

@@ -91,6 +91,7 @@ IMDB = Source(
         "test": "550156f9ac00135e0367acbc9a0f4f090662db731f81bd50ff2eb1b508b5749b",
     },
 )  # fmt: skip
+IMDB_TEXT = replace(IMDB, title="imdb-text")  # the same files: titles tell prepared data apart
 SST2 = Source(
     "sst2", "sst2/*.parquet", HUB, "stanfordnlp/sst2", None, "8d51e7e4887a4caaa95b3fbebbf53c0490b58bbb",
     contents={
@@ -118,7 +119,7 @@ WIKITEXT2 = Source(
         "test": "c7649fd0c9d966e1f2a6d28c5017695e227ff256b94fa36cddbb33257d413d08",
     },
 )  # fmt: skip
-WIKITEXT2_PAIRS = replace(WIKITEXT2, title="wikitext2-pairs")  # the same files: titles tell prepared data apart
+WIKITEXT2_PAIRS = replace(WIKITEXT2, title="wikitext2-pairs")
 CIFAR10 = Source(
     "cifar10", "cifar-10-batches-py/", "https://www.cs.toronto.edu/~kriz/cifar.html",
     pin="read and downloaded by torchvision, which checks MD5 c58f30108f718f92721af3b95e74349a",

@@ -1,0 +1,282 @@
+"""The queue of large suites: goes on with the next one that is not complete, for the minutes that a GPU is at hand.
+
+From a checkout, on the machine with the GPU:
+    python -m benchmarks.gpu_queue --data-dir DIR
+A turn ends by itself, with every run saved where it is, and the next one goes on from there. Nothing is trained by
+    python -m benchmarks.gpu_queue --list        # what is done, what is left, and what it costs
+    python -m benchmarks.gpu_queue --prepare     # make the tensors of all data now, so that no turn waits for them
+and `--smoke` makes two steps of small runs of every suite, on processors and without data.
+"""
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from pebench.config import RunConfig
+from pebench.engine.execution import execution
+from pebench.engine.plans import make_plan
+from pebench.engine.published import take_published
+from pebench.engine.signals import handling
+from pebench.errors import UserError
+from pebench.runs.plan import load_records
+from pebench.runs.records import Record
+from pebench.runs.suite import Suite, load_suite
+from pebench.runs.suite.encodings import name_and_options
+from pebench.runs.suite.values import settings_for
+from pebench.tasks import configure, find_task
+
+MARGIN = 1.15
+"""Factor by which an estimate is longer than the measured rates make it."""
+
+ENDING_S = 15.0
+"""Time that is kept of a turn for runs to save where they are, in seconds."""
+
+SHORTEST_S = 60.0
+"""Least time for which another suite is begun: below that its runs would hardly start, in seconds."""
+
+FULL = "results/full: 45 runs of 2,000 steps took 469 s of one H100, 15 at a time, tests and start-up included"
+MIXED = "half of the rows as in results/full, half at half of it: no bias of attention has been timed on a GPU"
+LARGEST = "the operations a second of results/full, 7.2e13, by the 7.4e11 of a step"
+WINDOWS = "one run of `full` did 86 steps a second (docs/performance-log.md); these have 1.3 times the operations"
+IN_32_BIT = "half of an H100's 6.7e13 operations a second in 32 bits, by the 1.2e12 of a step"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A suite in the queue.
+
+    Args:
+        suite: Its name.
+        rate: Training steps a second of all its runs together, validation and tests included.
+        jobs: Runs at a time.
+        source: Where the rate is from.
+    """
+
+    suite: str
+    rate: float
+    jobs: int
+    source: str
+
+
+QUEUE = (
+    Item("full-scorecard", 128, 12, MIXED),
+    Item("full-rivals-tied", 192, 15, FULL),
+    Item("full-rivals-pace", 192, 15, FULL),
+    Item("full-rivals-small", 192, 15, FULL),
+    # here, once there is such a suite: images-real
+    Item("ladder", 192, 15, FULL),
+    Item("ladder-29m", 97, 6, LARGEST),
+    Item("long", 60, 2, WINDOWS),
+    Item("nanogpt", 28, 6, IN_32_BIT),
+)
+"""The suites in order of worth."""
+
+STAND_INS = {
+    "lm": ("lm-grammar", {"data.vocab_size": 35, "data.max_len": 128}),
+    "vit": ("vit-digits", {}),
+}
+"""Embedded tasks that a smoke run trains in place of others, and their settings, by the first word of a task's name."""
+
+TINY = {
+    "model.d_model": 32, "model.num_layers": 1, "model.num_heads": 2, "train.max_steps": 2, "train.batch_size": 32,
+    "train.evaluations": 1, "train.beyond": "2",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a suite is.
+
+    Args:
+        total: Number of its runs.
+        failed: Number of runs that failed, which are not made again.
+        left: Number of runs without a record, here or published.
+        steps: Training steps of those.
+    """
+
+    total: int
+    failed: int
+    left: int
+    steps: int
+
+
+def progress(suite: Suite, out: Path) -> Progress:
+    """Return how far a suite is, by the records in a folder and those that are published."""
+    plan, how, records = make_plan(suite), execution(out, {}), dict[str, Record]()
+    runs: list[RunConfig] = []
+    for tested in (False, True):  # in this order, as selecting decides what is tested
+        asked = plan.testing(records) if tested else plan.selecting()
+        found = load_records(asked, out)
+        records |= found | take_published(asked, found, suite, how)
+        runs += asked
+    left = [run for run in runs if run.key not in records]
+    # Of rows whose rate is not chosen yet: in a suite that selects, all runs have the same number of steps.
+    later = plan.undecided(records)
+    steps = sum(run.train.max_steps for run in left) + later * plan.kinds[0].train.max_steps
+    failed = sum(not record.ok for record in records.values())
+    return Progress(len(runs) + later, failed, len(left) + later, steps)
+
+
+def minutes_of(item: Item, left: Progress) -> float:
+    """Return the minutes that the rest of a suite takes, by its rate."""
+    return MARGIN * left.steps / item.rate / 60
+
+
+def table(out: Path, data_dir: Path | None) -> str:
+    """Return the queue as a table: runs that are done and left, minutes, and the data that a turn needs."""
+    rows = []
+    for item in QUEUE:
+        suite = load_suite(item.suite)
+        now = progress(suite, out / item.suite)
+        minutes, size = minutes_of(item, now), data_size(suite, data_dir)
+        rows.append([
+            item.suite, f"{now.total - now.left} of {now.total}", now.failed, f"{minutes:.0f}",
+            "-" if size is None else f"{size / 2**20:.0f}", item.jobs, item.rate, item.source,
+        ])  # fmt: skip
+    heads = ["suite", "runs done", "failed", "minutes left", "data, MB", "at a time", "steps/s", "rate by"]
+    return tabulate(rows, headers=heads, disable_numparse=True)
+
+
+def data_size(suite: Suite, data_dir: Path | None) -> int | None:
+    """Return the bytes of the local copies that a suite reads; None where no folder of copies is named."""
+    if data_dir is None:
+        return None
+    folders = {data_dir / source.folder for task in suite.tasks if (source := find_task(task).source)}
+    return sum(path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
+
+
+def prepare(data_dir: Path | None) -> None:
+    """Make the tensors of all data that the queue reads, unless that has been done."""
+    from pebench.data import datamodule_of  # here, as it loads torch
+
+    for item in QUEUE:
+        for config in {find_task(kind.task).name: kind for kind in make_plan(item.suite).kinds}.values():
+            data = datamodule_of(config, data_dir)
+            data.prepare_data()
+            print(f"{item.suite}: {config.task}, {data.file.stat().st_size / 2**20:.0f} MB in {data.file}", flush=True)
+
+
+def work(options: argparse.Namespace) -> int:
+    """Go on with the suites that are not complete, in order, until the time is over.
+
+    Returns:
+        The exit status: that of a command which fails, 130 after Ctrl-C or SIGTERM, else 0.
+    """
+    end = time.monotonic() + 60 * options.minutes
+    for item in QUEUE:
+        out = options.out / item.suite
+        if not progress(load_suite(item.suite), out).left:
+            continue
+        left = end - time.monotonic() - ENDING_S
+        if left < SHORTEST_S:
+            break
+        print(f"queue: {item.suite}, for {left / 60:.1f} minutes at most", flush=True)
+        status = run_for(command_of(item, out, options), left)
+        if status:
+            return status
+    return 0
+
+
+def command_of(item: Item, out: Path, options: argparse.Namespace) -> list[str]:
+    """Return the command that makes the runs of a suite."""
+    words = [sys.executable, "-m", "pebench", "run", "--suite", item.suite, "--out", str(out)]
+    words += ["--jobs", str(options.jobs or item.jobs), "--device", options.device]
+    return words + (["--data-dir", str(options.data_dir)] if options.data_dir else [])
+
+
+def run_for(command: Sequence[str], seconds: float) -> int:
+    """Run a command for a time, then have it end as on SIGTERM, which lets its runs save where they are.
+
+    Returns:
+        Its exit status, which is 130 after Ctrl-C; 0 if the time is over.
+    """
+    # In a session of its own: a terminal's Ctrl-C would reach it beside the signal that is handed on, and a second one
+    # ends its runs before they have saved.
+    with subprocess.Popen(command, start_new_session=True) as process:
+
+        def stop(*_: Any) -> None:
+            process.terminate()
+
+        with handling({signal.SIGINT: stop, signal.SIGTERM: stop}):
+            try:
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                process.wait()
+                print("queue: the time is over; the next turn goes on from here", flush=True)
+                return 0
+
+
+def small(suite: Suite) -> Suite:
+    """Return a suite of two steps of its first and its last row, on data that come with the package."""
+    task, settings = STAND_INS[suite.tasks[0].partition("-")[0]]
+    found = settings_for(suite.tasks[0], suite.settings)
+    for name, values in suite.vary.items():
+        found |= {name: values[0], **suite.along.get(name, {}).get(values[0], {})}
+    kept = {name: value for name, value in (found | TINY | settings).items() if not name.startswith("encoding.")}
+    rows = list({str(row): row for row in (suite.encodings[0], suite.encodings[-1])}.values())
+    label = configure(task, name_and_options(rows[0])[0], encoding_args=name_and_options(rows[0])[1]).label
+    return Suite(f"smoke of {suite.name}", suite.question, [task], rows, 1, "smoke", kept, reference=label)
+
+
+def smoke(out: Path) -> int:
+    """Make two steps of small runs of every suite, on processors.
+
+    Returns:
+        The exit status: 1 if a run fails.
+    """
+    from pebench.engine.run import run_suite  # here, as it loads torch
+
+    failed = 0
+    for item in QUEUE:
+        found = run_suite(
+            small(load_suite(item.suite)), out / item.suite, executor="sequential", device="cpu", threads=1
+        )
+        bad = [record for record in found.records if not record.ok]
+        print(f"{item.suite}: {len(found.records)} runs, {len(bad)} failed", flush=True)
+        for record in bad:
+            print(f"  {record.config.label}: {record.error}", file=sys.stderr)
+        failed += len(bad)
+    return 1 if failed else 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_queue", description=__doc__.split("\n")[0])
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--list", action="store_true", help="print what is done, what is left and what it costs")
+    what.add_argument("--prepare", action="store_true", help="make the tensors of all data")
+    what.add_argument("--smoke", action="store_true", help="two steps of small runs of every suite, on processors")
+    parser.add_argument("--minutes", type=float, default=12.0, help="length of a turn (default: 12)")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="folder of the suites' folders (default: runs)")
+    parser.add_argument("--data-dir", type=Path, help="local data instead of downloads")
+    parser.add_argument("--device", default="cuda", help="where to train: cuda (default), cpu or auto")
+    parser.add_argument("--jobs", type=int, help="runs at a time (default: each suite's own)")
+    options = parser.parse_args(arguments)
+    try:
+        if options.smoke:
+            with tempfile.TemporaryDirectory() as folder:
+                return smoke(Path(folder))
+        if options.list:
+            print(table(options.out, options.data_dir))
+        elif options.prepare:
+            prepare(options.data_dir)
+        else:
+            return work(options)
+    except UserError as error:
+        print(f"queue: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
