@@ -69,9 +69,12 @@ def test_the_page_is_made_of_what_is_there(tmp_path: Path, capsys: pytest.Captur
         write_record(record, tmp_path)
     assert ladder.main([str(tmp_path)]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("## lm-grammar\n") and text.count("| concat ") == 1 and "| add " not in text
+    assert text.startswith("## lm-grammar\n")
+    assert text.count("| concat ") == 1
+    assert "| add " not in text
     assert "1.0 M -0.0140 (n=5), 10.0 M -0.0100 (n=5), 100.0 M -0.0060 (n=3)" in text
-    assert text.rstrip().endswith("|") and "-0.0060 (" in text.rpartition("| ")[0]
+    assert text.rstrip().endswith("|")
+    assert "-0.0060 (" in text.rpartition("| ")[0]
 
 
 def test_records_without_a_line_are_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
