@@ -41,10 +41,14 @@ def write_imdb(data: Path, train: int = 60) -> None:
     write_table(data / "imdb", "test", text=["good unseen", "good<br />good"], label=[1, 0])
 
 
+def reviews(split: str, count: int) -> list[str]:
+    """Reviews that have no words in common."""
+    return [" ".join(f"{split}{i}.{j}<br />" for j in range(i + 1)) for i in range(count)]
+
+
 def write_reviews(data: Path, train: int = 60) -> None:
-    """Write IMDB as `lm-imdb` reads it; the reviews of a split have a word of their own."""
-    for split, word, count in (("train", "Good<br />", train), ("test", "fine", train // 3)):
-        write_table(data / "imdb", split, text=texts(count, word), label=[i % 2 for i in range(count)])
+    for split, count in (("train", train), ("test", train // 3)):
+        write_table(data / "imdb", split, text=reviews(split, count), label=[i % 2 for i in range(count)])
 
 
 def write_ag_news(data: Path, train: int = 60) -> None:

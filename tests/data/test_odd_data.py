@@ -78,11 +78,11 @@ def test_labels_of_another_kind_are_refused(labels, words, tmp_path):
     [[1], [b"bytes"], [["a"]], [{"a": "b"}], [1.5]],
     ids=["numbers", "bytes", "lists", "structs", "fractions"],
 )
-@pytest.mark.parametrize("task", ["text-imdb", "lm-wikitext2", "text-pairs"])
+@pytest.mark.parametrize("task", ["text-imdb", "lm-imdb", "lm-wikitext2", "text-pairs"])
 def test_texts_of_another_kind_are_refused(task, column, tmp_path):
     WRITERS[task](tmp_path)
     (folder,) = tmp_path.iterdir()
-    labels = {"label": [0]} if task == "text-imdb" else {}
+    labels = {"label": [0]} if task.endswith("imdb") else {}
     write_table(folder, "train", text=column, **labels)
     assert "train-00000-of-00001.parquet, column 'text', row 0: expected a text, got " in refusal(task, tmp_path)
 

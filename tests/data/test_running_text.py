@@ -8,7 +8,7 @@ import torch
 
 from pebench.data.language import Grammar
 from pebench.errors import UserError
-from tests.data.copies import SPLITS, WIKITEXT, load, write_imdb, write_table, write_wikitext2
+from tests.data.copies import SPLITS, WIKITEXT, load, reviews, write_imdb, write_table, write_wikitext2
 
 # Sentences of the grammar
 
@@ -135,6 +135,19 @@ def test_the_byte_pairs_are_those_of_the_training_text(tmp_path):
     sizes, tokens = torch.tensor(data.describe()["token_bytes"]), data.prepared.tensors
     assert sizes[tokens["train"].long()].float().mean() > 2
     assert (sizes[tokens["test"].long()][:4] == 1).all()  # " 猫": no merge in training makes it
+
+
+def test_every_tenth_review_of_a_split_is_held_out_and_all_others_train(tmp_path):
+    data = load("lm-imdb", tmp_path, vocab_size=280)
+    sizes = torch.tensor(data.describe()["token_bytes"])
+    texts = {
+        split: [text.replace("<br />", " ") for text in reviews(split, n)] for split, n in (("train", 60), ("test", 20))
+    }
+    lengths = {split: [len(text) + 1 for text in rows] for split, rows in texts.items()}  # 1: the line break behind it
+    held = {split: sum(rows[9::10]) for split, rows in lengths.items()}
+    train = sum(map(sum, lengths.values())) - sum(held.values())
+    for name, count in (("train", train), ("val", held["train"]), ("test", held["test"])):
+        assert sizes[data.prepared.tensors[name].long()].sum() == count
 
 
 def test_characters_that_training_lacks_share_token_zero(tmp_path):
