@@ -19,7 +19,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="32 runs, about 7 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="32 runs, 6 minutes on one H100, 15 at a time (estimated)",
     expect="All rows are worse, as a table of unit scale hardly moves at the pace of other weights; both leads stand.",
     decision=(
         "The rival: token tables here move 16 times as fast under Adam as other weights (13.9 times with concat), and "

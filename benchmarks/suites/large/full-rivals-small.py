@@ -23,7 +23,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="32 runs, about 7 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="32 runs, 6 minutes on one H100, 15 at a time (estimated)",
     expect="Rows are closer to those of `full` than at the usual pace alone, and both leads stand.",
     decision=(
         "The rival: token vectors start at a root mean square of 1 here, and at 0.02 in GPT-2. They have the usual "

@@ -19,7 +19,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="32 runs, about 7 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="32 runs, 6 minutes on one H100, 15 at a time (estimated)",
     expect="Rotation's lead stands. Concatenation's is smaller: its narrower table has fewer weights to predict with.",
     decision=(
         "The rival: an output layer of its own lets concat read position's channels, and published models tie it to "

@@ -20,10 +20,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost=(
-        "228 runs, of which 42 are published; the others about an hour on one H100 (`python -m benchmarks.gpu_queue "
-        "--list`)"
-    ),
+    cost="228 runs, of which 42 are published; the others 56 minutes on one H100, 12 at a time (estimated)",
     expect=(
         "Rows are ordered as in `scorecard-language`: what acts in attention is ahead of what acts at the input, and "
         "biases of the distance keep their loss at four times the length. Gaps to add are smaller than there."

@@ -19,7 +19,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="12 runs, about 50 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="12 runs, 49 minutes on one H100, six at a time (estimated)",
     expect="Both leads lie within the intervals that the three sizes of `ladder` predict for 28 million parameters.",
     decision=(
         "`python -m benchmarks.ladder` fits the three sizes of `ladder` alone, predicts this one, and then fits all "

@@ -32,7 +32,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="120 runs, about 40 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="120 runs, 38 minutes on one H100, 15 at a time (estimated)",
     expect=(
         "Both leads shrink with size: concatenation's by a half or more over a factor of eleven, rotation's by less. "
         "None falls behind add at every size."

@@ -18,7 +18,7 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="27 runs, about 20 minutes on one H100, two at a time (`python -m benchmarks.gpu_queue --list`)",
+    cost="27 runs, 17 minutes on one H100, two at a time (estimated)",
     expect=(
         "alibi, sandwich, kerple-log and fox are within 0.02 bits per byte of themselves at every length; t5-bias and "
         "fire up to 4,096; none and xpos rise from there on, and rope from twice the length."

@@ -12,7 +12,7 @@ SUITE = Suite(
     margin={"bits_per_byte": 0.01},
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="12 runs, about 40 minutes on one H100 (`python -m benchmarks.gpu_queue --list`)",
+    cost="12 runs, 41 minutes on one H100, six at a time (estimated)",
     expect="The learned table ends within 0.05 nats of 1.4697 on validation. Rope is below it, by 0.01 to 0.03 nats.",
     decision=(
         "By the gate on nanoGPT's loss, of the learned table at the sizes and budget of the recipe: six layers of 384 "

@@ -90,8 +90,8 @@ TASKS = (
         chance=2.9183,
         source=sources.IMDB_TEXT,
         splits=(
-            "every tenth review of the published training split validates, every tenth of the published test split "
-            "tests, all others train"
+            "validation is every tenth review of the published training split, test is every tenth of the published "
+            "test split, and all others train"
         ),
         cite=("maas2011learning",),
         budgets=_PAIRS_BUDGETS,
