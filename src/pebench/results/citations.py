@@ -179,11 +179,13 @@ def sources(tables: Sequence[Table]) -> Sources:
 
 
 def link(key: str) -> Link:
-    """Return an entry by its authors and year, as a link if it says where it is to be had.
+    """Return an entry by its authors and year, as a link if it says where it is to be had; other words as they are.
 
     Args:
-        key: The key of an entry of the bibliography.
+        key: The key of an entry of the bibliography, or words that name another source.
     """
+    if key not in bibliography():
+        return Link(key, "")
     title, address = title_and_link(key)
     return Link(authors_and_year(key), address, title)
 

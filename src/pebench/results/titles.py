@@ -36,6 +36,16 @@ def heading(table: "Table", tables: Sequence["Table"]) -> str:
     return ", ".join(parts)
 
 
+def own_part(table: "Table", tables: Sequence["Table"]) -> str:
+    """Return what tells a table from the others of its task on a page; empty where there is no other.
+
+    Args:
+        table: A table.
+        tables: All tables of the page.
+    """
+    return heading(table, tables).removeprefix(table.task.name).removeprefix(", ")
+
+
 def group_title(tables: Sequence["Table"]) -> str:
     """Return the tier, settings and regime that comparable tables have in common."""
     config, named = tables[0].config, [table.naming_settings.items() for table in tables]

@@ -10,6 +10,7 @@ from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.tasks import sources
 from pebench.tasks.kinds import TaskKind
+from pebench.tasks.published import Published, TextSize
 
 ROUNDING = 1e-6
 """Metrics closer than this are equal but for rounding: they are computed, and recorded, in single precision."""
@@ -47,6 +48,8 @@ class Task:
         data_args: Keyword arguments of the LightningDataModule besides seed, batch size and the data settings.
         num_classes: Number of labels (1 for a regression); ``None`` where a model predicts tokens of its vocabulary.
         image: Channels, and side in pixels; ``None`` for text.
+        published: Results of others on its data, which pages show beside ours.
+        test_text: Bytes and words of its test split, where published results count words.
         separator: Token of the prepared data that ends the first text of a pair; the data's `describe` gives it to the
             model, too. ``None`` where an example is no pair.
         splits_before: The rule in earlier versions of the protocol where it was another one, by version.
@@ -67,6 +70,8 @@ class Task:
     data_args: Mapping[str, Any] = field(default_factory=dict)
     num_classes: int | None = None
     image: tuple[int, int] | None = None
+    published: tuple[Published, ...] = field(default=(), repr=False)
+    test_text: TextSize | None = None
     separator: int | None = None
     splits_before: Mapping[str, str] = field(default_factory=dict)
     budgets_before: Mapping[str, Mapping[str, Budget]] = field(default_factory=dict, repr=False)

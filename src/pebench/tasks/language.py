@@ -3,7 +3,7 @@
 from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
-from pebench.tasks import sources
+from pebench.tasks import published, sources
 from pebench.tasks.base import Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import LANGUAGE_MODELLING
 
@@ -58,6 +58,7 @@ TASKS = (
         source=sources.SHAKESPEARE,
         splits="first 90 % of the characters train, next 5 % validation, last 5 % test",
         cite=("karpathy2015charrnn",),
+        published=published.SHAKESPEARE,
         budgets=with_smoke(
             core=Budget(
                 # nanoGPT's recipe for a CPU; full is its recipe for a GPU. It publishes a loss for each, which a gate
@@ -81,6 +82,8 @@ TASKS = (
         source=sources.WIKITEXT2,
         splits="the published train, validation and test splits",
         cite=("merity2017pointer",),
+        published=published.WIKITEXT2,
+        test_text=published.WIKITEXT2_TEST,
         budgets=_PAIRS_BUDGETS,
     ),
     _lm(

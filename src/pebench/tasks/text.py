@@ -3,7 +3,7 @@
 from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
-from pebench.tasks import sources
+from pebench.tasks import published, sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import TEXT_CLASSIFICATION
 
@@ -70,6 +70,7 @@ TASKS = (
             "trains; test is the published validation split (no test labels)"
         },
         cite=("socher2013recursive", "wang2019glue"),
+        published=published.SST2,
         budgets=_short_texts(64, SHORT),
         budgets_before={"0.1": _short_texts(64, SHORT_BEFORE)},
     ),
@@ -105,6 +106,7 @@ TASKS = (
         source=sources.IMDB,
         splits=EVERY_TENTH,
         cite=("maas2011learning",),
+        published=published.IMDB,
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=64, num_layers=2, num_heads=2),
@@ -127,6 +129,7 @@ TASKS = (
         source=sources.AG_NEWS,
         splits=EVERY_TENTH,
         cite=("zhang2015character",),
+        published=published.AG_NEWS,
         budgets=_short_texts(128, SHORT),
     ),
     _text(

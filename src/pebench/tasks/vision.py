@@ -3,7 +3,7 @@
 from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
-from pebench.tasks import sources
+from pebench.tasks import published, sources
 from pebench.tasks.base import EVERY_TENTH, Budget, Task, with_minute, with_smoke
 from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 
@@ -64,6 +64,7 @@ TASKS = (
         source=sources.CIFAR10,
         splits=EVERY_TENTH,
         cite=("krizhevsky2009learning",),
+        published=published.CIFAR10,
         budgets=with_smoke(
             core=Budget(
                 ModelConfig(d_model=64, num_layers=4, num_heads=2),

@@ -135,6 +135,23 @@ class Across:
 
 
 @dataclass(frozen=True)
+class Quality:
+    """How good the models of a task are.
+
+    Args:
+        task: Name of the task.
+        grid: The best and the median row beside published models; empty where none are known.
+        facts: How much the runs saw, and how much validation still changed, a paragraph for each table.
+        sources: The sources of published results; empty without any.
+    """
+
+    task: str
+    grid: Grid
+    facts: tuple[Prose, ...]
+    sources: Prose
+
+
+@dataclass(frozen=True)
 class Document:
     """All that a page shows.
 
@@ -154,6 +171,7 @@ class Document:
         remarks: Remarks since the declaration.
         sections: The tables.
         across: Figures across tasks.
+        quality: How good the models are, a part for each task.
         gates: A sentence for each condition that applies to a table.
         suite_command: The command that makes all records again; ``None`` without a suite.
         gap: The tasks or settings that nothing is tested on, in a sentence; empty if there are none.
@@ -177,6 +195,7 @@ class Document:
     remarks: tuple[Prose, ...]
     sections: tuple[Section, ...]
     across: tuple[Across, ...]
+    quality: tuple[Quality, ...]
     gates: tuple[Prose, ...]
     suite_command: str | None
     gap: str

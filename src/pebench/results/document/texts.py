@@ -77,6 +77,18 @@ CLOSE = "Ahead by less than one standard deviation over seeds, so another seed m
 BEST = {"min": "lowest", "max": "highest"}
 """Words for the direction in which a metric is best."""
 
+QUALITY_TITLE = "How good these models are"
+QUALITY = (
+    "What the best and the median row reach on the test split, beside published models that saw no other data. These "
+    "differ from ours in more than position, so that they place our models and do not judge encodings. The learning "
+    "rate falls to a tenth by the end, so that a late change of validation is no forecast of longer training."
+)
+WORDS = (
+    "Perplexity of words: 2 to the power of the bits per byte times the {ratio:.2f} bytes of a word of the test split. "
+    "Models of words choose from a closed list, and carry their state over the whole text; ours may spell anything in "
+    "byte pairs, and see one window. Both read rare words as `<unk>`."
+)
+
 GATES_TITLE = "Expected results, checked"
 GATES = (
     "Conditions that hold if the code is right, and results that published work leads one to expect, checked on these "

@@ -13,6 +13,7 @@ from pebench.results.finding import finding
 from pebench.results.gates import gates
 from pebench.results.page import Page
 from pebench.results.provenance import command, provenance, warnings
+from pebench.results.quality import late_changes, seen, word_perplexity
 from pebench.results.raw import raw_equivalence, raw_rows, table_head
 from pebench.results.tables import Table
 from pebench.runs.selection import Trial
@@ -58,6 +59,24 @@ def _table(page: Page, table: Table) -> dict[str, Any]:
         "command": command(table),
         "provenance": provenance(table),
         "wall_time_s": table.wall_time_s,
+        "quality": _quality(table),
+    }
+
+
+def _quality(table: Table) -> dict[str, Any]:
+    """Return published results on the task, what the runs saw, and how much validation still changed."""
+    found, rows = seen(table), [row for row in table.rows if row.values]
+    return {
+        "published": list(map(asdict, table.task.published)),
+        "seen": asdict(found),
+        "tokens_per_parameter": {row.label: found.per_parameter(row) for row in rows},
+        "word_perplexity": {
+            row.label: asdict(value) for row in rows if (value := word_perplexity(row, table)) is not None
+        },
+        "late_changes": {
+            label: {**asdict(change), "per_doubling": change.per_doubling}
+            for label, change in late_changes(table).items()
+        },
     }
 
 

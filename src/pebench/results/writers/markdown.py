@@ -59,6 +59,7 @@ def _parts(content: Document, pictures: Mapping[str, str], captions: Mapping[str
     for across in content.across:
         yield _across(across)
         yield pictures.get(across.stem, "")
+    yield from _quality(content)
     if content.rows:
         yield _headed("What the rows are", texts.LEGEND, _bullets(content.rows))
     if content.declared:
@@ -121,6 +122,17 @@ def _across(across: Across) -> str:
     parts = [pipe(across.standings)] if across.standings else []
     parts += [_bullets((fact,) for fact in across.facts), cite(across.sources)]
     return _headed(across.heading, *parts)
+
+
+def _quality(content: Document) -> Iterator[str]:
+    """Yield how good the models are, task by task."""
+    if content.quality:
+        yield _headed(texts.QUALITY_TITLE, texts.QUALITY)
+    for part in content.quality:
+        yield f"### {texts.QUALITY_TITLE}, {words(part.task)}"
+        yield pipe(part.grid) if part.grid else ""
+        yield _bullets(part.facts)
+        yield inline(part.sources)
 
 
 def _reproduce(content: Document) -> str:

@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from pebench.results import figures
 from pebench.results.cells import Column, Grid
-from pebench.results.document import Comparison, Document, Section, document, texts
+from pebench.results.document import Comparison, Document, Quality, Section, document, texts
 from pebench.results.grids import by_family, verdict_first
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
@@ -72,6 +72,9 @@ def content(page: Page) -> dict[str, Any]:
         "series": series,
         "sections": [_section(section, pictures) for section in found.sections],
         "across": _across(found, pictures),
+        "quality_title": texts.QUALITY_TITLE,
+        "quality_text": texts.QUALITY,
+        "quality": [_quality(part) for part in found.quality],
         "gates_title": texts.GATES_TITLE,
         "gates_text": texts.GATES,
         "gates": list(map(markup, found.gates)),
@@ -173,6 +176,16 @@ def _across(found: Document, pictures: Pictures) -> list[dict[str, Any]]:
         }
         for across in found.across
     ]
+
+
+def _quality(part: Quality) -> dict[str, Any]:
+    """Return how good the models of a task are."""
+    return {
+        "task": part.task,
+        "grid": part.grid and _shown(part.grid),
+        "facts": list(map(markup, part.facts)),
+        "sources": markup(part.sources),
+    }
 
 
 def _figures(pictures: Pictures, stem: str) -> list[dict[str, Any]]:

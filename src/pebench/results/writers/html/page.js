@@ -25,7 +25,7 @@ function sort(header) {
 
 function filter(form) {
   const words = form.elements.words.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-  const rows = document.querySelectorAll("tbody tr:not(.family)");
+  const rows = document.querySelectorAll("tbody tr:not(.family, #quality tr)"); // rows there are no encodings alone
   for (const family of document.querySelectorAll(".family")) family.hidden = words.length > 0;
   let shown = 0;
   for (const row of rows) {
