@@ -49,12 +49,14 @@ class Seen:
 
 def seen(table: Table) -> Seen:
     """Return what each run of a table was given until its last step."""
-    train, length = table.config.train, table.config.data.max_len or 0
+    train, length = table.config.train, table.config.data.max_len
     count = train.max_steps * train.batch_size
     sizes = [record.dataset.get("sizes", {}).get("train") for record in table.records]
     size = next((size for size in sizes if size), None)
     if table.task.unit != "windows":
         return Seen(count, table.task.unit, count / size if size else None)
+    if not length:
+        return Seen(count, table.task.unit, None)
     # Records count the places where a window may begin: the tokens of the text, less those of one window.
     return Seen(count * length, "tokens", count * length / (size + length) if size else None)
 

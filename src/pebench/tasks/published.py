@@ -53,7 +53,7 @@ class TextSize:
 # models do not predict them, and so they do not count.
 WIKITEXT2_TEST = TextSize(bytes=1_253_515, words=244_102)
 
-ON_VALIDATION = "on the last tenth of the text"
+ON_VALIDATION = "validation, on the last tenth of the text"
 ONE_RUN = "one run, best epoch on test"
 
 SHAKESPEARE = (

@@ -13,7 +13,7 @@ from pebench.results.document.details import details
 from pebench.results.document.facts import across_facts, table_facts
 from pebench.results.document.limits import complete, gate_lines, limits
 from pebench.results.document.model import Across, Comparison, Document, Section, SeriesPart
-from pebench.results.document.quality import quality
+from pebench.results.document.quality import quality, quality_text
 from pebench.results.finding import finding, tally
 from pebench.results.legend import legend
 from pebench.results.page import Page
@@ -33,7 +33,7 @@ def document(page: Page) -> Document:
     """
     suite = page.suite
     option = f" --suite {shlex.quote(suite.file or suite.name)}" if suite else ""
-    stems = figures.stems(page.tables)
+    stems, parts = figures.stems(page.tables), quality(page)
     return Document(
         name=suite.name if suite else None,
         reference=page.reference,
@@ -50,7 +50,8 @@ def document(page: Page) -> Document:
         remarks=tuple(map(prose, page.remarks)),
         sections=tuple(_section(page, table, stem) for table, stem in zip(page.tables, stems, strict=True)),
         across=_across(page),
-        quality=quality(page),
+        quality=parts,
+        quality_text=quality_text(page, parts),
         gates=tuple(gate_lines(page)),
         suite_command=suite.command if suite else None,
         gap=page.coverage.gap,

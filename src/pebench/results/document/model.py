@@ -172,6 +172,7 @@ class Document:
         sections: The tables.
         across: Figures across tasks.
         quality: How good the models are, a part for each task.
+        quality_text: How to read these parts; empty where they explain themselves.
         gates: A sentence for each condition that applies to a table.
         suite_command: The command that makes all records again; ``None`` without a suite.
         gap: The tasks or settings that nothing is tested on, in a sentence; empty if there are none.
@@ -196,6 +197,7 @@ class Document:
     sections: tuple[Section, ...]
     across: tuple[Across, ...]
     quality: tuple[Quality, ...]
+    quality_text: str
     gates: tuple[Prose, ...]
     suite_command: str | None
     gap: str

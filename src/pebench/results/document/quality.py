@@ -1,5 +1,7 @@
 """Paragraphs on how good the models of a page are: beside published ones, and by how far they were trained."""
 
+from collections.abc import Sequence
+
 from pebench.formatting import si_text
 from pebench.results import grids
 from pebench.results.citations import link
@@ -20,6 +22,13 @@ def quality(page: Page) -> tuple[Quality, ...]:
         if known and any(row.values for row in table.rows):
             tasks.setdefault(table.task.name, []).append(table)
     return tuple(_quality(name, tables, page) for name, tables in tasks.items())
+
+
+def quality_text(page: Page, parts: Sequence[Quality]) -> str:
+    """Return how to read these parts of a page; empty where they explain themselves."""
+    found = [texts.BESIDE_PUBLISHED] if any(part.grid for part in parts) else []
+    found += [texts.LATE_CHANGES] if any(map(late_changes, page.tables)) else []
+    return " ".join(found)
 
 
 def _quality(name: str, tables: list[Table], page: Page) -> Quality:

@@ -78,10 +78,13 @@ BEST = {"min": "lowest", "max": "highest"}
 """Words for the direction in which a metric is best."""
 
 QUALITY_TITLE = "How good these models are"
-QUALITY = (
+BESIDE_PUBLISHED = (
     "What the best and the median row reach on the test split, beside published models that saw no other data. These "
-    "differ from ours in more than position, so that they place our models and do not judge encodings. The learning "
-    "rate falls to a tenth by the end, so that a late change of validation is no forecast of longer training."
+    "differ from ours in more than position, so that they place our models and do not judge encodings."
+)
+LATE_CHANGES = (
+    "The learning rate falls to a tenth by the end, so that a late change of validation is no forecast of longer "
+    "training."
 )
 WORDS = (
     "Perplexity of words: 2 to the power of the bits per byte times the {ratio:.2f} bytes of a word of the test split. "

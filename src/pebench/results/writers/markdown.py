@@ -127,7 +127,7 @@ def _across(across: Across) -> str:
 def _quality(content: Document) -> Iterator[str]:
     """Yield how good the models are, task by task."""
     if content.quality:
-        yield _headed(texts.QUALITY_TITLE, texts.QUALITY)
+        yield _headed(texts.QUALITY_TITLE, content.quality_text)
     for part in content.quality:
         yield f"### {texts.QUALITY_TITLE}, {words(part.task)}"
         yield pipe(part.grid) if part.grid else ""

@@ -73,7 +73,7 @@ def content(page: Page) -> dict[str, Any]:
         "sections": [_section(section, pictures) for section in found.sections],
         "across": _across(found, pictures),
         "quality_title": texts.QUALITY_TITLE,
-        "quality_text": texts.QUALITY,
+        "quality_text": found.quality_text,
         "quality": [_quality(part) for part in found.quality],
         "gates_title": texts.GATES_TITLE,
         "gates_text": texts.GATES,
