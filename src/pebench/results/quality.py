@@ -1,5 +1,6 @@
 """How good the models of a table are: best and median row, what they saw, and how far from its end training was."""
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,6 +118,7 @@ def late_change(row: Row, table: Table) -> LateChange | None:
     return LateChange(metric, start, end, estimate(changes), first, last)
 
 
+@functools.lru_cache(maxsize=16)  # a page asks for them in several places, and may have very many runs
 def late_changes(table: Table) -> dict[str, LateChange]:
     """Return the late change of each row by label, where all of them are over the same steps."""
     found = {row.label: change for row in table.rows if (change := late_change(row, table))}
