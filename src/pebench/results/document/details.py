@@ -9,6 +9,7 @@ from pebench.results.document import texts
 from pebench.results.document.model import Detail
 from pebench.results.page import Page
 from pebench.results.prose import prose
+from pebench.results.speedup import speedups
 from pebench.results.tables import Row, Table
 from pebench.results.titles import difference_unit
 from pebench.tasks import ROUNDING
@@ -20,6 +21,7 @@ def details(table: Table, page: Page) -> list[Detail]:
     found = [
         ("contrasts", "Declared contrasts", texts.CONTRASTS, grids.contrasts(table, page)),
         ("pairs", "Every two rows", texts.PAIRS.format(unit=difference_unit(table.task)), grids.pairs(table)),
+        ("speedup", "Effective speedup", _speedup_text(table), grids.speedup(table)),
         ("beyond", "Beyond the trained size", _extrapolation_text(extrapolation), extrapolation),
         ("position shares", "Position in the residual stream", _shares_text(table), grids.position_shares(table)),
         *(
@@ -34,6 +36,11 @@ def details(table: Table, page: Page) -> list[Detail]:
         ),
     ]
     return [Detail(name, title, prose(text), grid) for name, title, text, grid in found if grid]
+
+
+def _speedup_text(table: Table) -> str:
+    bound = texts.SPEEDUP_BOUND * any(found.bound for found in speedups(table).values())
+    return texts.SPEEDUP.format(reference=table.reference, bound=bound)
 
 
 def _extrapolation_text(grid: Grid) -> str:

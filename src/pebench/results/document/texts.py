@@ -23,6 +23,13 @@ PAIRS = (
     "may be missing here. Comparisons that were not declared are suggestions, which a new study would have to confirm. "
     "The p-values are in the JSON."
 )
+SPEEDUP = (
+    "Above 1: the ratio of the step at which `{reference}` had its lowest validation loss to the step at which the row "
+    "passed that loss, on straight lines between evaluations; below 1 the other way round. Geometric mean over seeds, "
+    "with its 95 % interval, which is not corrected. A loss is passed before the learning rate has fallen; runs with "
+    "fewer steps of their own would most likely do better, so that these speedups are too near to 1.{bound}"
+)
+SPEEDUP_BOUND = " *: at a seed the faster one was there by its first evaluation, and so earlier than counted here."
 EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
 OTHER_SIZES = " at other lengths or resolutions than the trained one"
 CONTROLS = {

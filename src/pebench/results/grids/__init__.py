@@ -6,6 +6,7 @@ from pebench.results.grids.inside import inside
 from pebench.results.grids.measurements import extrapolation, position_shares, size_factor
 from pebench.results.grids.quality import epochs_text, quality
 from pebench.results.grids.reading import by_family, verdict_first
+from pebench.results.grids.speedup import speedup
 from pebench.results.grids.standings import standings
 from pebench.results.grids.table import contrasts, costs, pairs, results, sweep
 from pebench.results.titles import difference_unit
@@ -13,6 +14,6 @@ from pebench.results.titles import difference_unit
 __all__ = [
     "NOTHING", "Cell", "Column", "Grid", "by_family", "changes", "contrasts", "costs",
     "difference_unit", "differences", "epochs_text", "extrapolation", "front_page", "inside", "p_text", "pairs",
-    "plus_minus", "position_shares", "quality", "results", "side_by_side", "size_factor", "standings", "sweep",
-    "verdict_first",
+    "plus_minus", "position_shares", "quality", "results", "side_by_side", "size_factor", "speedup", "standings",
+    "sweep", "verdict_first",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from pebench.results.page import Page
 from pebench.results.provenance import command, provenance, warnings
 from pebench.results.quality import late_changes, seen, word_perplexity
 from pebench.results.raw import raw_equivalence, raw_rows, table_head
+from pebench.results.speedup import speedups
 from pebench.results.tables import Table
 from pebench.runs.selection import Trial
 from pebench.runs.suite import Suite
@@ -60,6 +61,7 @@ def _table(page: Page, table: Table) -> dict[str, Any]:
         "provenance": provenance(table),
         "wall_time_s": table.wall_time_s,
         "quality": _quality(table),
+        "speedup": {label: asdict(found) for label, found in speedups(table).items()},
     }
 
 
