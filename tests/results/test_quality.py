@@ -36,7 +36,7 @@ def run(
     metric = TASKS[task].monitored(config.train.monitor)[0]
     curve = [{"step": step, metric: loss} for step, loss in zip(STEPS, losses, strict=False)]
     dataset = {"fingerprint": "f" * 64, "sizes": {"train": 1500}}
-    usual = {"dataset": dataset, "parameters": {"total": 2000}, "curve": curve}
+    usual: dict[str, Any] = {"dataset": dataset, "parameters": {"total": 2000}, "curve": curve}
     return Record(config, metrics={f"test/{TASKS[task].metric}": value}, **(usual | changes))
 
 
@@ -239,7 +239,12 @@ def test_words_of_wikitext2_are_those_of_its_test_split() -> None:
 
 
 def test_a_row_without_values_has_no_perplexity_of_words() -> None:
-    found = table([run("add", 0, 2.0, (), "lm-wikitext2"), replace(run("rope", 0, 2.0, (), "lm-wikitext2"),
-                   status="failed", error={"kind": "diverged", "reason": "loss is nan"}, metrics={})])  # fmt: skip
-    assert word_perplexity(found.rows[1], found) is None
-    assert word_perplexity(found.rows[0], found).mean == pytest.approx(2 ** (2 * 1_253_515 / 244_102))
+    lost = replace(
+        run("rope", 0, 2.0, (), "lm-wikitext2"),
+        status="failed", error={"kind": "diverged", "reason": "loss is nan"}, metrics={},
+    )  # fmt: skip
+    found = table([run("add", 0, 2.0, (), "lm-wikitext2"), lost])
+    ours, none = (word_perplexity(row, found) for row in found.rows)
+    assert none is None
+    assert ours is not None
+    assert ours.mean == pytest.approx(2 ** (2 * 1_253_515 / 244_102))

@@ -70,9 +70,10 @@ def _speedup(row: Row, others: dict[int, Curve]) -> Speedup | None:
     if not logs:
         return None
     mean = estimate(logs)
-    half = mean.half_width
-    ends = (None, None) if half is None else (math.exp(mean.mean - half), math.exp(mean.mean + half))
-    return Speedup(math.exp(mean.mean), *ends, len(logs), bound)
+    low, high = None, None
+    if mean.half_width is not None:
+        low, high = math.exp(mean.mean - mean.half_width), math.exp(mean.mean + mean.half_width)
+    return Speedup(math.exp(mean.mean), low, high, len(logs), bound)
 
 
 def _curve(record: Record) -> Curve:
