@@ -44,6 +44,7 @@ SHORTEST_S = 60.0
 
 FULL = "results/full: 45 runs of 2,000 steps took 469 s of one H100, 15 at a time, tests and start-up included"
 MIXED = "half of the rows as in results/full, half at half of it: no bias of attention has been timed on a GPU"
+STEPS = "the steps a second of results/full, though a step has a quarter of its operations"
 LARGEST = "the operations a second of results/full, 7.2e13, by the 7.4e11 of a step"
 WINDOWS = "one run of `full` did 86 steps a second (docs/performance-log.md); these have 1.3 times the operations"
 IN_32_BIT = "half of an H100's 6.7e13 operations a second in 32 bits, by the 1.2e12 of a step"
@@ -71,7 +72,7 @@ QUEUE = (
     Item("full-rivals-tied", 192, 15, FULL),
     Item("full-rivals-pace", 192, 15, FULL),
     Item("full-rivals-small", 192, 15, FULL),
-    # here, once there is such a suite: images-real
+    Item("images-real", 192, 7, STEPS),
     Item("ladder", 192, 15, FULL),
     Item("ladder-29m", 97, 6, LARGEST),
     Item("long", 60, 2, WINDOWS),
