@@ -64,7 +64,8 @@ def test_every_embedded_task_keeps_the_contract(task: str, name: str, benches: A
 @pytest.mark.parametrize("task", [task for task in TASKS if task not in EMBEDDED])
 def test_every_other_task_keeps_it_on_a_small_copy(task: str, benches: Any) -> None:
     bench = benches(task)
-    data, length = bench.config.data, {"lm-wikitext2": 32, "lm-imdb": 32, "lm-shakespeare": 4}.get(task)  # the copies are short
+    lengths = {"lm-wikitext2": 32, "lm-imdb": 32, "lm-shakespeare": 4}  # the copies are short
+    data, length = bench.config.data, lengths.get(task)
     bench.config = replace(
         bench.config,
         data=replace(data, max_len=length) if length else data,
