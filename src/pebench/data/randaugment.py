@@ -20,7 +20,7 @@ def rand_augment(images: Tensor, operations: Tensor, signs: Tensor, magnitude: i
 
     Operations and magnitudes are those of `torchvision.transforms.v2.RandAugment` with its defaults: the nearest pixel,
     and black moves in. That one draws an operation for all of a batch; here each image has its own, and the images that
-    drew related ones are computed together, with their amounts as a tensor: a batch takes 290 operations of PyTorch, where
+    drew related ones are computed together, with their amounts as a tensor. A batch takes 290 operations of PyTorch;
     torchvision's functions, called for each operation and direction, take 2,100, and depend on the default type. Where
     rounding decides, a pixel may differ from torchvision's by one level of 256, or be the neighbour of its pixel.
 
