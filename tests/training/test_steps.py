@@ -254,5 +254,15 @@ def test_a_captured_run_learns_the_same_and_says_so(
     assert (again.metrics, again.curve) == (record.metrics, record.curve)
 
 
+@pytest.mark.parametrize("encoding", ["shifted", "randomized"])
+def test_what_draws_on_the_processor_is_not_captured(
+    encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recording would repeat the positions of one step in all others."""
+    monkeypatch.setattr(steps, "recorder_of", lambda device: Repeats())
+    config = configure("lm-grammar", encoding, tier="smoke", settings={"train.max_steps": 40, "train.capture": True})
+    assert train(config, options(tmp_path)).environment["captured"] is False
+
+
 def test_a_processor_has_no_recorder() -> None:
     assert captured.recorder_of(torch.device("cpu")) is None

@@ -80,15 +80,17 @@ class CapturedStep:
     Args:
         step: Makes a whole step with a batch: forward, backward of new gradients, clipping, optimizer.
         recorder: Records steps.
+        host: Returns what the processor keeps beside the device, such as its random numbers' state. A step that changes
+            it is not recorded: a recording would repeat the numbers that it drew.
 
     Attributes:
         replayed: Steps that were repeated from a recording.
         reason: Why some steps were not; empty while there is nothing but warm-ups to tell.
     """
 
-    def __init__(self, step: Step, recorder: Recorder) -> None:
+    def __init__(self, step: Step, recorder: Recorder, host: Callable[[], Any] = lambda: None) -> None:
         self.replayed, self.reason = 0, ""
-        self._step, self._recorder = step, recorder
+        self._step, self._recorder, self._host = step, recorder, host
         self._warm: dict[Any, int] = {}
         self._recorded: dict[Any, tuple[tuple[Tensor, ...], Callable[[], None]]] = {}
         self._failed = False
@@ -112,8 +114,12 @@ class CapturedStep:
         """Record a shape; where it is too early, or cannot be, make the step and return False."""
         warm = self._warm[shape] = self._warm.get(shape, 0) + 1
         if warm <= WARM_UP:
+            before = self._host()
             with self._recorder.side():
                 self._step(batch)
+            if self._host() != before:
+                self._failed = True
+                self._fall_back("a step draws or counts on the processor")
             return False
         if len(self._recorded) == SHAPES:
             self._fall_back(f"batches have more than {SHAPES} shapes")

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import lightning
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loops.training_epoch_loop import _TrainingEpochLoop
+from torch import Tensor
 
 from pebench.models.base import SequenceModule
 from pebench.training.callbacks import StepSeed
@@ -70,7 +72,7 @@ class PlainSteps(_TrainingEpochLoop):
             log.warning("no step is captured: %s", reason)
         elif recorder:
             make_capturable(self.trainer.optimizers[0])
-            self.captured = CapturedStep(self._compute, recorder)
+            self.captured = CapturedStep(self._compute, recorder, self._host)
 
     def advance(self, data_fetcher: Any) -> None:
         """Make plain steps up to the next one that is looked at, then that one as Lightning does."""
@@ -110,6 +112,13 @@ class PlainSteps(_TrainingEpochLoop):
         loss.backward()
         module.configure_gradient_clipping(optimizer, trainer.gradient_clip_val, trainer.gradient_clip_algorithm)
         optimizer.step()
+
+    def _host(self) -> Any:
+        """Return the state that a step may change on the processor: of its generator, and of encodings that draw."""
+        module = self.trainer.lightning_module
+        counted = {name: value for name, value in module.state_dict().items() if not isinstance(value, Tensor)}
+        # On a processor dropout draws from that generator too.
+        return counted, module.device.type != "cpu" and torch.default_generator.get_state().tolist()
 
     def _count(self) -> None:
         """Count a step as Lightning would."""
