@@ -54,6 +54,10 @@ def several(values: Mapping[str, tuple[float, float, float]], task: str = "vit-d
     ]
 
 
+def said(records: Sequence[Record]) -> str:
+    return markdown(Page.of(records))
+
+
 def test_images_are_counted_as_examples_and_have_no_tokens() -> None:
     found = table([run("add", 0, 0.5, (3, 2, 1))])
     assert seen(found) == Seen(6000, "images", 4.0)  # 1,500 steps of 4 images, of which there are 1,500
@@ -117,24 +121,32 @@ def test_rows_with_other_steps_are_not_compared() -> None:
 )
 def test_rows_that_stood_on_the_other_side_before_are_named(task: str, better: float, worse: float) -> None:
     usual = 0.6 if task == "vit-digits" else 2.0
-    found = table(
-        several(
-            {
-                "add": (usual, 2.0, 1.0), "rope": (better, 2.5, 0.8), "none": (worse, 3.0, 1.5),
-                "learned": (usual, 9.0, 1.0),
-            },
-            task,
-        )
+    records = several(
+        {
+            "add": (usual, 2.0, 1.0), "rope": (better, 2.5, 0.8), "none": (worse, 3.0, 1.5),
+            "learned": (usual, 9.0, 1.0),
+        },
+        task,
     )  # fmt: skip
+    found = table(records)
     assert {row.label: row.verdict.significant for row in found.rows if row.verdict} == {
         "learned": False, "none": True, "rope": True,
     }  # fmt: skip
     assert turned(found, late_changes(found)) == (2, ["rope"])  # better in the test, of a higher loss before
+    text = "2 rows differ from `add` in the test; validation at step 1,000 had `rope` on the other side."
+    assert text in said(records)
+
+
+def test_a_row_that_stood_on_the_same_side_is_counted() -> None:
+    records = several({"add": (0.6, 2.0, 1.0), "rope": (0.7, 1.5, 0.8)})
+    assert "1 row differs from `add` in the test; validation at step 1,000 had it on the same side." in said(records)
 
 
 def test_nothing_is_said_of_sides_where_nothing_differs() -> None:
-    found = table(several({"add": (0.6, 2.0, 1.0), "rope": (0.6, 2.5, 0.8)}))
+    records = several({"add": (0.6, 2.0, 1.0), "rope": (0.6, 2.5, 0.8)})
+    found = table(records)
     assert turned(found, late_changes(found)) is None
+    assert "in the test;" not in said(records)
 
 
 @pytest.mark.parametrize(("task", "labels"), [("vit-digits", ["rope", "none"]), ("lm-grammar", ["add", "learned"])])

@@ -97,7 +97,7 @@ def _turned_text(table: Table, changes: dict[str, LateChange], start: int) -> st
     if found is None:
         return ""
     count, labels = found
-    return (
-        f" Rows that differ from `{table.reference}` in the test: {count}; on its other side in validation at step "
-        f"{start:,}: {', '.join(labels) or 'none'}."
-    )
+    rows = "1 row differs" if count == 1 else f"{count} rows differ"
+    same = f"{'it' if count == 1 else 'all of them'} on the same side"
+    sides = f"{', '.join(f'`{label}`' for label in labels)} on the other side" if labels else same
+    return f" {rows} from `{table.reference}` in the test; validation at step {start:,} had {sides}."
