@@ -212,7 +212,7 @@ class OwnImages(Images):
     """
 
     def __init__(
-        self, own: str, num_classes: int, channels: int, image_size: int, data_dir: Path | None = None, **settings: int
+        self, own: str, num_classes: int, channels: int, image_size: int, data_dir: Path | None = None, **settings: Any
     ) -> None:
         super().__init__(data_dir=None, **settings)
         self.title, self.num_classes = own, num_classes  # type: ignore[misc]

@@ -14,7 +14,7 @@ from pebench.encodings.wrapper import Companion
 class Neighbours(NamedTuple):
     """Keys around each key (L, kernel), L for none, and which keys each query sees (B, L, L, 1) or (1, L, L, 1)."""
 
-    index: Tensor
+    keys: Tensor
     seen: Tensor
 
 
@@ -126,4 +126,4 @@ class DataAdaptiveEncoding(Companion):
         if own is None:
             return pairs
         padded = F.pad(pairs.masked_fill(~own.seen, 0.0), (0, 0, 0, 1))  # a key of zeros at index L, for no neighbour
-        return padded[:, :, own.index].flatten(-2)  # (B, L, L, kernel, C)
+        return padded[:, :, own.keys].flatten(-2)  # (B, L, L, kernel, C)
