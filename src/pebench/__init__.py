@@ -10,6 +10,7 @@ from pebench import moved
 
 if TYPE_CHECKING:
     from pebench.adapters.swap import swap
+    from pebench.config import Augmentation
     from pebench.data import datamodule
     from pebench.encodings.base import EncodingSpec, PositionalEncoding
     from pebench.encodings.registry import register
@@ -60,14 +61,15 @@ _WHERE = {
     "load_results": "pebench.results.frame",
     "UserError": "pebench.errors",
     "swap": "pebench.adapters.swap",
+    "Augmentation": "pebench.config",
 }
 """Public names, and the modules that define them."""
 
 __all__ = [
-    "Analysis", "EncodingSpec", "LanguageModel", "MaskedLanguageModel", "Observer", "PositionalEncoding", "Results",
-    "SequenceSolver", "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor", "TokenTagger", "UserError", "ViT",
-    "__version__", "analyze", "datamodule", "load_results", "load_suite", "preview_suite", "register", "register_task",
-    "run", "run_suite", "swap",
+    "Analysis", "Augmentation", "EncodingSpec", "LanguageModel", "MaskedLanguageModel", "Observer",
+    "PositionalEncoding", "Results", "SequenceSolver", "Suite", "Task", "TaskKind", "TextClassifier", "TextRegressor",
+    "TokenTagger", "UserError", "ViT", "__version__", "analyze", "datamodule", "load_results", "load_suite",
+    "preview_suite", "register", "register_task", "run", "run_suite", "swap",
 ]  # fmt: skip
 
 

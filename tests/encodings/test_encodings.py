@@ -141,7 +141,8 @@ def test_every_number_among_the_options_makes_a_difference(name: str, option: st
     setting = next(setting for setting in SETTINGS if Subject(name).serves(setting))
     common = {"factor": 4.0} if name == "yarn" else {}
     models, extent = [], (512,) * len(setting.extent)  # wide enough for all of them
-    for chosen in (value, 2 * value or 1, value // 2 if isinstance(value, int) else value / 2):
+    # The last for an option that must be odd.
+    for chosen in (value, 2 * value or 1, value // 2 if isinstance(value, int) else value / 2, value + 2):
         with contextlib.suppress(ValueError):
             models.append(Bench(Subject(name, common | {option: chosen}), setting).trunk(extent=extent, d_model=128))
     positions = 50 * grid_positions(setting.extent)

@@ -235,8 +235,8 @@ def test_few_frames_lie_between_the_command_line_and_the_loss(monkeypatch: pytes
     assert len(found) == 2
     for names in found:
         assert names[0] == "main"
-        assert len(names) <= 8, names
-        assert len(names[names.index("run_suite") :]) <= 6, names
+        assert len(names) <= 10, names
+        assert len(names[names.index("run_suite") :]) <= 8, names
 
 
 def test_what_needs_no_model_of_the_library_does_not_import_torch() -> None:

@@ -251,7 +251,7 @@ def test_a_field_of_another_kind_is_refused_or_does_no_harm() -> None:
             if write is markdown:
                 assert not [mark for mark in ("<img", "](javascript") if mark in outside_code(text)]
     assert 20 < accepted < 300
-    assert longest < 500
+    assert longest < 600  # one that lists every setting
 
 
 def outside_code(text: str) -> str:

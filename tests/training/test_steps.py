@@ -31,13 +31,13 @@ SETTINGS = {"train.max_steps": 60, "train.evaluations": 2}
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The plain steps that are made, by number."""
     found: list[int] = []
-    make = PlainSteps._make_plain
+    count = PlainSteps._count
 
-    def counted(loop: PlainSteps, batch: Any) -> None:
-        make(loop, batch)
+    def counted(loop: PlainSteps) -> None:
+        count(loop)
         found.append(loop.global_step)
 
-    monkeypatch.setattr(PlainSteps, "_make_plain", counted)
+    monkeypatch.setattr(PlainSteps, "_count", counted)
     return found
 
 

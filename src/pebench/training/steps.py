@@ -78,7 +78,12 @@ class PlainSteps(_TrainingEpochLoop):
         """Make plain steps up to the next one that is looked at, then that one as Lightning does."""
         # After a resumption Lightning's first turn may make no step, but end a validation.
         while not (self._reason or self.restarting or self._looked_at(self.global_step + 1)):
-            self._make_plain(next(data_fetcher)[0])
+            batch = self._on_device(next(data_fetcher)[0])
+            for callback in self._seeds:
+                callback.on_train_batch_start(self.trainer, self.trainer.lightning_module, batch, self.batch_idx + 1)
+            (self.captured or self._compute)(batch)
+            self.trainer.lr_scheduler_configs[0].scheduler.step()  # type: ignore[call-arg]
+            self._count()
         super().advance(data_fetcher)
 
     def _looked_at(self, step: int) -> bool:
@@ -90,17 +95,12 @@ class PlainSteps(_TrainingEpochLoop):
             or any(needs(trainer, step) for needs in self._needs)
         )
 
-    def _make_plain(self, batch: Any) -> None:
-        """Make a step with a batch as the loader returns it."""
+    def _on_device(self, batch: Any) -> Any:
+        """Return a batch of the loader as Lightning gives it to a step."""
         trainer = self.trainer
         batch = trainer.precision_plugin.convert_input(batch)
         batch = trainer.lightning_module._on_before_batch_transfer(batch, dataloader_idx=0)
-        batch = trainer.strategy.batch_to_device(batch, dataloader_idx=0)
-        for callback in self._seeds:
-            callback.on_train_batch_start(trainer, trainer.lightning_module, batch, self.batch_idx + 1)
-        (self.captured or self._compute)(batch)
-        trainer.lr_scheduler_configs[0].scheduler.step()  # type: ignore[call-arg]
-        self._count()
+        return trainer.strategy.batch_to_device(batch, dataloader_idx=0)
 
     def _compute(self, batch: Any) -> None:
         """Compute new weights from a batch on the device."""
