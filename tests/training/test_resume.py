@@ -111,7 +111,10 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("changed", OTHERS)
+@pytest.mark.parametrize(
+    "changed",
+    ["environment.code", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS if "code" not in name)],
+)
 def test_a_run_of_other_code_begins_again(
     changed: str, undisturbed: dict[str, Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,7 +192,10 @@ def test_a_stop_while_testing_costs_no_training(undisturbed: dict[str, Record], 
 
 
 @pytest.mark.filterwarnings("ignore:.*is damaged")
-@pytest.mark.parametrize("damage", [b"", b"not a checkpoint", None])
+@pytest.mark.parametrize(
+    "damage",
+    [pytest.param(b"", marks=pytest.mark.slow), b"not a checkpoint", pytest.param(None, marks=pytest.mark.slow)],
+)
 def test_a_damaged_checkpoint_is_as_good_as_none(
     damage: bytes | None, undisturbed: dict[str, Record], tmp_path: Path
 ) -> None:

@@ -59,7 +59,7 @@ def trained(config: RunConfig, out: Path, stop: Callable[[], bool] = lambda: Fal
     return train(config, options(out), stop=stop, measure=keep), weights
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("dropout", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 @pytest.mark.parametrize("task", EMBEDDED)
 def test_a_run_is_the_same_to_the_last_bit(
     task: str, dropout: float, made: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

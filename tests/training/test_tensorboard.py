@@ -87,6 +87,7 @@ class Server:
         return {step: value for _, step, value in points}
 
 
+# Every process of a test run that needs it makes it anew, for most of a minute: tests that ask it are slow ones.
 @pytest.fixture(scope="module")
 def server(out: Path) -> Iterator[Server]:
     server = Server(out)
@@ -95,10 +96,12 @@ def server(out: Path) -> Iterator[Server]:
     server.end(signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_every_run_and_a_band_for_every_encoding_are_there(server, records):
     assert set(server.get("runs")) == {*records, *(f"{FOLDER}/{TITLE}, {name}" for name in ("add", "learned"))}
 
 
+@pytest.mark.slow
 def test_the_tabs_are_there_that_have_something_to_show(server):
     found = server.get("plugins_listing")
     assert {name for name in ("scalars", "custom_scalars", "images", "hparams") if found[name]["enabled"]} == {
@@ -115,6 +118,7 @@ def row_name(record: Record) -> str:
     return f"{config.label}, {config.task}, seed {config.seed} ({config.key[:8]})"
 
 
+@pytest.mark.slow
 def test_every_number_is_that_of_the_record(server, records):
     tags = server.get("plugin/scalars/tags")
     for run, record in records.items():
@@ -131,6 +135,7 @@ def test_every_number_is_that_of_the_record(server, records):
             )
 
 
+@pytest.mark.slow
 def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records):
     answer = server.post("plugin/hparams/session_groups", {
         "experimentName": "", "allowedStatuses": ["STATUS_SUCCESS"], "colParams": [], "startIndex": 0, "sliceSize": 99,
@@ -149,12 +154,14 @@ def test_every_run_is_a_row_of_hyperparameters_with_its_outcome(server, records)
         assert metrics == pytest.approx({outcome_tag(name): record.metrics[name] for name in shown})
 
 
+@pytest.mark.slow
 def test_the_encoding_and_the_test_metric_are_the_first_columns(server):
     found = server.post("plugin/hparams/experiment", {"experimentName": "", "includeMetrics": True})
     assert [info["name"] for info in found["hparamInfos"]][:3] == ["encoding", "seed", "task"]
     assert found["metricInfos"][0]["name"]["tag"] == "with_chosen_weights/test_accuracy"
 
 
+@pytest.mark.slow
 def test_curves_come_before_single_points(server, records):
     """TensorBoard shows groups of tags, the part before the slash, in the order of their names."""
     groups = {tag.partition("/")[0] for tags in server.get("plugin/scalars/tags").values() for tag in tags}
@@ -186,6 +193,7 @@ def test_a_run_that_failed_is_a_row_too_until_it_is_run_again(tmp_path, capsys):
     assert not told.exists()
 
 
+@pytest.mark.slow
 def test_a_band_is_the_mean_and_the_extremes_over_seeds(server, records):
     (category,) = server.get("plugin/custom_scalars/layout")["category"]
     assert category["title"] == TITLE
@@ -214,6 +222,7 @@ def test_records_alone_have_bands(out, tmp_path):
         server.end(signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_an_encoding_has_one_picture_and_one_for_each_seed_if_it_is_learnt(server, records):
     tags = server.get("plugin/images/tags")
     assert {run: found["encoding"]["samples"] for run, found in tags.items()} == {
@@ -297,6 +306,7 @@ def test_bands_made_twice_are_there_once(out, records, tmp_path):
     assert len(files) == len(first) == 2
 
 
+@pytest.mark.slow
 def test_what_is_written_for_tensorboard_is_no_run(server, out, records, capsys):
     assert main(["status", str(out)]) == 0
     assert "4 runs: 4 done" in capsys.readouterr().out
