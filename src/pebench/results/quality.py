@@ -23,7 +23,7 @@ def best_and_median(table: Table) -> list[tuple[str, Row]]:
 
 
 def word_perplexity(row: Row, table: Table) -> Estimate | None:
-    """Return a row's perplexity of words; ``None`` where the words of the test split are not known."""
+    """Return a row's word perplexity; ``None`` where the words of the test split are not known."""
     text = table.task.test_text
     return estimate(map(text.word_perplexity, row.values.values())) if text and row.values else None
 

@@ -12,7 +12,7 @@ class Published:
         model: The model, in a few words.
         cite: The source: a key of `references.bib`, or the words to name it by.
         value: The task's headline metric, in the unit of records; ``None`` where `word_perplexity` is published.
-        word_perplexity: Perplexity of words on the test split.
+        word_perplexity: Word perplexity on the test split.
         parameters: Number of parameters; ``None`` where the source does not say.
         epochs: Passes over the training split; ``None`` where the source does not say.
         remark: Words on what differs from our tests.
@@ -29,7 +29,7 @@ class Published:
 
 @dataclass(frozen=True)
 class TextSize:
-    """The size of a test split, by which bits per byte become a perplexity of words.
+    """The size of a test split, by which bits per byte become word perplexity.
 
     Args:
         bytes: Bytes of UTF-8.
@@ -40,7 +40,7 @@ class TextSize:
     words: int
 
     def word_perplexity(self, bits_per_byte: float) -> float:
-        """Return the perplexity of words of a model that needs this many bits for each byte.
+        """Return the word perplexity of a model that needs this many bits for each byte.
 
         Example:
             >>> TextSize(bytes=40, words=10).word_perplexity(1.5)  # 60 bits for 10 words

@@ -24,10 +24,11 @@ PAIRS = (
     "The p-values are in the JSON."
 )
 SPEEDUP = (
-    "Above 1: the ratio of the step at which `{reference}` had its lowest validation loss to the step at which the row "
-    "passed that loss, on straight lines between evaluations; below 1 the other way round. Geometric mean over seeds, "
-    "with its 95 % interval, which is not corrected. A loss is passed before the learning rate has fallen; runs with "
-    "fewer steps of their own would most likely do better, so that these speedups are too near to 1.{bound}"
+    "At 1.5 the row passed the lowest validation loss of `{reference}` after two thirds of the steps that "
+    "`{reference}` took to it; below 1, `{reference}` passed that of the row first. Steps between evaluations are read "
+    "off straight lines. Geometric mean over seeds, with its 95 % interval, which is not corrected. These speedups are "
+    "too near to 1: a loss is passed before the learning rate has fallen, and a shorter run would most likely reach it "
+    "sooner.{bound}"
 )
 SPEEDUP_BOUND = " *: at a seed the faster one was there by its first evaluation, and so earlier than counted here."
 EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
@@ -86,7 +87,7 @@ BEST = {"min": "lowest", "max": "highest"}
 
 QUALITY_TITLE = "How good these models are"
 BESIDE_PUBLISHED = (
-    "What the best and the median row reach on the test split, beside published models that saw no other data. These "
+    "The best and the median row on the test split stand beside published models that saw no other data. Those "
     "differ from ours in more than position, so that they place our models and do not judge encodings."
 )
 LATE_CHANGES = (
@@ -94,7 +95,7 @@ LATE_CHANGES = (
     "training."
 )
 WORDS = (
-    "Perplexity of words: 2 to the power of the bits per byte times the {ratio:.2f} bytes of a word of the test split. "
+    "Word perplexity is 2 to the power of the bits per byte times the {ratio:.2f} bytes of a word of the test split. "
     "Models of words choose from a closed list, and carry their state over the whole text; ours may spell anything in "
     "byte pairs, and see one window. Both read rare words as `<unk>`."
 )

@@ -22,7 +22,7 @@ from pebench.results.titles import headline, own_part
 from pebench.tasks import Task
 from pebench.tasks.published import Published
 
-WORDS = "perplexity of words ↓"
+WORDS = "word perplexity ↓"
 
 
 def quality(tables: Sequence[Table], every: Sequence[Table]) -> Grid:
