@@ -97,6 +97,11 @@ def test_what_cannot_be_composed_is_refused(name: str, message: str):
         build_encoding(name, SETTINGS[0].spec)
 
 
+@pytest.mark.parametrize("name", ["dape", "ssmax(of='alibi')"])
+def test_what_only_passes_the_input_on_acts_in_attention_alone(name: str):
+    assert build_encoding("some-heads", SETTINGS[0].spec, {"of": name}).inner.wraps
+
+
 @pytest.mark.parametrize("value", [0.0, -5.0, math.inf, math.nan])
 @pytest.mark.parametrize(
     ("name", "option"), [(n, o) for n, card in encoding_cards().items() for o in ("base", "theta") if o in card.options]

@@ -60,29 +60,33 @@ class Wrapper(PositionalEncoding):
         """Return the other encoding's state for a batch with padding."""
         return self.inner.padded(state, valid)
 
+    def inner_state(self, state: Any) -> Any:
+        """Return the other encoding's state, given what `forward` or `padded` returned."""
+        return state
+
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """Return the other encoding's input."""
-        return self.inner.embed(x, state)
+        return self.inner.embed(x, self.inner_state(state))
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
         """Return the other encoding's residual stream."""
-        return self.inner.residual(x, valid, state, layer)
+        return self.inner.residual(x, valid, self.inner_state(state), layer)
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """Return the other encoding's queries and keys."""
-        return self.inner.query_key(q, k, x, state, layer)
+        return self.inner.query_key(q, k, x, self.inner_state(state), layer)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """Return the other encoding's bias."""
-        return self.inner.bias(q, k, x, state, layer)
+        return self.inner.bias(q, k, x, self.inner_state(state), layer)
 
     def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
         """Return the other encoding's values."""
-        return self.inner.value(v, x, state, layer)
+        return self.inner.value(v, x, self.inner_state(state), layer)
 
     def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
         """Return the other encoding's output of heads."""
-        return self.inner.output(o, v, x, state, layer)
+        return self.inner.output(o, v, x, self.inner_state(state), layer)
 
     def refuse_input(self) -> None:
         """Refuse another encoding that acts outside attention, or is made of one that does.
@@ -134,29 +138,9 @@ class Companion(Wrapper):
         """Return the other encoding's state for a batch with padding, and `own_padded`."""
         return self.inner.padded(state[0], valid), self.own_padded(state[1], valid)
 
-    def embed(self, x: Tensor, state: Any) -> Tensor:
-        """Return the other encoding's input."""
-        return self.inner.embed(x, state[0])
-
-    def residual(self, x: Tensor, valid: Tensor | None, state: Any, layer: int) -> Tensor:
-        """Return the other encoding's residual stream."""
-        return self.inner.residual(x, valid, state[0], layer)
-
-    def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
-        """Return the other encoding's queries and keys."""
-        return self.inner.query_key(q, k, x, state[0], layer)
-
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
-        """Return the other encoding's bias."""
-        return self.inner.bias(q, k, x, state[0], layer)
-
-    def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
-        """Return the other encoding's values."""
-        return self.inner.value(v, x, state[0], layer)
-
-    def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
-        """Return the other encoding's output of heads."""
-        return self.inner.output(o, v, x, state[0], layer)
+    def inner_state(self, state: Any) -> Any:
+        """Return the first of the pair."""
+        return state[0]
 
 
 def leaves(encoding: PositionalEncoding) -> Iterator[PositionalEncoding]:
