@@ -1,6 +1,6 @@
 """Texts that share a batch but not their positions: every hook is given each of them alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,9 +86,8 @@ class Apart:
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
         """`PositionalEncoding.query_key`; padding is zero."""
         found = [g.encoding.query_key(*self._heads(q, k, x, g), g.state, layer) for g in self.groups]
-        queries, keys = ([heads.transpose(1, 2) for heads in side] for side in zip(*found, strict=True))
-        # (B, L, H, K) to (B, H, L, K)
-        return self._joined(queries).transpose(1, 2), self._joined(keys).transpose(1, 2)
+        queries, keys = zip(*found, strict=True)
+        return self._joined_heads(queries), self._joined_heads(keys)
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """`PositionalEncoding.bias`; zero between tokens of different texts: (B, H, L, L)."""
@@ -103,15 +102,17 @@ class Apart:
         """`PositionalEncoding.value`; padding is zero."""
         if self._leaves("value"):
             return v
-        found = [g.encoding.value(_one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
-        return self._joined([heads.transpose(1, 2) for heads in found]).transpose(1, 2)
+        return self._joined_heads(
+            [g.encoding.value(_one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
+        )
 
     def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
         """`PositionalEncoding.output`; padding is zero."""
         if self._leaves("output"):
             return o
-        found = [g.encoding.output(_one(o, g), _one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
-        return self._joined([heads.transpose(1, 2) for heads in found]).transpose(1, 2)
+        return self._joined_heads(
+            [g.encoding.output(_one(o, g), _one(v, g), take(x, g.tokens), g.state, layer) for g in self.groups]
+        )
 
     def _leaves(self, hook: str) -> bool:
         """Return True if the encoding does not override a hook, which need not be given the texts one by one then."""
@@ -128,6 +129,10 @@ class Apart:
         values = torch.cat([part.flatten(0, 1) for part in parts])
         whole = values.new_zeros(self.shape.numel(), *values.shape[1:])
         return whole.index_copy(0, self._tokens, values).unflatten(0, self.shape)
+
+    def _joined_heads(self, parts: Sequence[Tensor]) -> Tensor:
+        """Put heads, (G, H, N, K) of each group, back into the batch: (B, H, L, K)."""
+        return self._joined([heads.transpose(1, 2) for heads in parts]).transpose(1, 2)
 
     def _spread(self, parts: list[Tensor | None], heads: int) -> Tensor | None:
         """Put biases, each broadcastable to (G, H, N, N), in their place among all pairs: (B, H, L, L)."""
