@@ -1,4 +1,4 @@
-"""Learning rates and margins that several suites share.
+"""Learning rates, margins, rows and settings that several suites share.
 
 Suites of one task select from one grid, so that their rows can be compared, and so that a run which two suites have in
 common is done once. A suite that needs other values names them itself.
@@ -26,6 +26,17 @@ IMDB_CHOSEN_RATE = [2e-3]
 NEWSGROUPS_RATES = [1e-3, 2e-3, 4e-3, 8e-3, 1.6e-2]
 FULL_RATES = [1e-3, 2e-3, 4e-3, 8e-3]
 """For models of the tier `full`, which are larger and prefer lower rates."""
+
+FULL_SETTINGS = {"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"}
+"""The budget of `full` and of the suites beside it, which is a fifth of the tier's steps."""
+
+LANGUAGE_ENCODINGS = [
+    "none", "add", "learned", "concat", "rope", "alibi", "t5-bias", "fire", "kerple-log", "partial-rope", "xpos",
+    "fox", "path", "cope", "shaw", "transformer-xl", "deberta", "sandwich", "key-offset", "selective-rope", "ssmax",
+    "dape", "fope", "grape-ap", "wall", "pope", "p-rope", "hope", "add-qk", "concat-qk", "add-proj", "concat-proj",
+    "gated-add", "learnable-fourier", "cpe", "randomized", "random", "multiply",
+]  # fmt: skip
+"""Rows of the scorecard's suites on language: every encoding for causal text that papers or models stand for."""
 
 ACCURACY_MARGIN = {"accuracy": 0.005}
 BITS_MARGIN = {"bits_per_byte": 0.005}

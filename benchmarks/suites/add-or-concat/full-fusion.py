@@ -1,7 +1,7 @@
 """Ways to fuse a sinusoid in the larger language model, on a GPU."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import BITS_MARGIN, FULL_RATES
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_RATES, FULL_SETTINGS
 
 SUITE = Suite(
     name="full-fusion",
@@ -20,7 +20,7 @@ SUITE = Suite(
     ],
     seeds=5,
     tier="full",
-    settings={"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"},
+    settings=FULL_SETTINGS,
     select={"train.learning_rate": FULL_RATES},
     margin=BITS_MARGIN,
     declared="2026-11-26 07:25",

@@ -1,7 +1,7 @@
 """The leads over addition in the larger language model, where tokens and positions start small; on a GPU."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import BITS_MARGIN
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_SETTINGS
 from pebench.benchmarks.rules import FULL_RIVAL_STANDS
 
 SMALL = {"ratio": 0.02}
@@ -15,10 +15,7 @@ SUITE = Suite(
     contrasts=[("rope", "concat (ratio=0.02)")],
     seeds=5,
     tier="full",
-    settings={
-        "train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed",
-        "model.token_scale": 0.02, "model.token_pace": 1.0,
-    },
+    settings={**FULL_SETTINGS, "model.token_scale": 0.02, "model.token_pace": 1.0},
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3]},
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",

@@ -1,7 +1,7 @@
 """The leads over addition in the larger language model, where it predicts with its token table; on a GPU."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import BITS_MARGIN
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_SETTINGS
 from pebench.benchmarks.rules import FULL_RIVAL_STANDS
 
 SUITE = Suite(
@@ -12,9 +12,7 @@ SUITE = Suite(
     contrasts=[("rope", "concat")],
     seeds=5,
     tier="full",
-    settings={
-        "train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed", "model.tied": True,
-    },
+    settings={**FULL_SETTINGS, "model.tied": True},
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3]},
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",

@@ -1,21 +1,16 @@
 """The language columns of the scorecard at the size of the literature, on a GPU."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import BITS_MARGIN
+from pebench.benchmarks.grids import BITS_MARGIN, FULL_SETTINGS, LANGUAGE_ENCODINGS
 
 SUITE = Suite(
     name="full-scorecard",
     question="Which encoding suits a language model of nine million parameters, at its trained length and beyond?",
     tasks=["lm-wikitext2"],
-    encodings=[
-        "none", "add", "learned", "concat", "rope", "alibi", "t5-bias", "fire", "kerple-log", "partial-rope", "xpos",
-        "fox", "path", "cope", "shaw", "transformer-xl", "deberta", "sandwich", "key-offset", "selective-rope", "ssmax",
-        "dape", "fope", "grape-ap", "wall", "pope", "p-rope", "hope", "add-qk", "concat-qk", "add-proj", "concat-proj",
-        "gated-add", "learnable-fourier", "cpe", "randomized", "random", "multiply",
-    ],
+    encodings=LANGUAGE_ENCODINGS,
     seeds=3,
     tier="full",
-    settings={"train.max_steps": 2000, "train.evaluations": 10, "train.precision": "bf16-mixed"},
+    settings=FULL_SETTINGS,
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3]},
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",

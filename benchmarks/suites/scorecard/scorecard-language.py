@@ -1,18 +1,13 @@
 """The language columns of the scorecard: every encoding for causal text that papers or shipped models stand for."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import BITS_MARGIN
+from pebench.benchmarks.grids import BITS_MARGIN, LANGUAGE_ENCODINGS
 
 SUITE = Suite(
     name="scorecard-language",
     question="Which encoding suits a small language model, at its trained length and at four times that?",
     tasks=["lm-wikitext2"],
-    encodings=[
-        "none", "add", "learned", "concat", "rope", "alibi", "t5-bias", "fire", "kerple-log", "partial-rope", "xpos",
-        "fox", "path", "cope", "shaw", "transformer-xl", "deberta", "sandwich", "key-offset", "selective-rope", "ssmax",
-        "dape", "fope", "grape-ap", "wall", "pope", "p-rope", "hope", "add-qk", "concat-qk", "add-proj", "concat-proj",
-        "gated-add", "learnable-fourier", "cpe", "randomized", "random", "multiply",
-    ],
+    encodings=LANGUAGE_ENCODINGS,
     seeds=5,
     tier="core",
     select={"train.learning_rate": [2e-3, 4e-3, 8e-3]},
