@@ -66,13 +66,16 @@ def quoted(value: Any, most: int = 80) -> str:
 
 
 def first_line(value: object, most: int = 100) -> str:
-    r"""Return what a message repeats of another's text, such as an exception: its first line, cut where that is long.
+    r"""Return what a message repeats of another's text, such as an exception: its first line.
+
+    It is cut where it is long, and without a full stop at its end, as the message goes on.
 
     Example:
         >>> first_line("a very long\ntext"), first_line("a very long text", most=8)
         ('a very long', 'a very …')
     """
-    return cut(printable(next(iter(str(value).strip().splitlines()), "")), most)
+    line = next(iter(str(value).strip().splitlines()), "")
+    return cut(printable(line).removesuffix("."), most)
 
 
 def cut(text: str, most: int) -> str:

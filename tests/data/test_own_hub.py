@@ -7,9 +7,8 @@ import pytest
 from pebench.data import datamodule
 from pebench.errors import UserError
 from pebench.tasks import find_task
+from tests.data.hub_server import COMMIT
 from tests.data.own_data import texts, write_csv
-
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import ast
 import math
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,8 @@ from pebench.formatting import quoted
 
 ENCODING = "an encoding as in rope, rope(theta=500.0) or concat(table=learned)"
 """A description of a name with options, for messages."""
+WORD = re.compile(r"=\s*([\w./@-]+)(?=\s*[,)])")
+"""A value without quotes."""
 
 
 def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, Any]]:
@@ -27,14 +30,16 @@ def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, A
     Example:
         >>> split_options("concat (table=learned, d_p=8)")
         ('concat', {'table': 'learned', 'd_p': 8})
+        >>> split_options("texts(hub=owner/name, revision=4f2a01, max_len=8)")
+        ('texts', {'hub': 'owner/name', 'revision': '4f2a01', 'max_len': 8})
     """
     name, bracket, rest = text.partition("(")
     name = name.rstrip()
     if not bracket:
         return name, {}
-    source = f"_({rest}"  # Python parses the options as those of a call
+    source = f"_({rest}"
     try:
-        call = ast.parse(source, mode="eval").body
+        source, call = _parse(source)
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)) or call.args:
             raise SyntaxError
         options = {word.arg: _read_value(source, word.value) for word in call.keywords if word.arg}
@@ -45,6 +50,23 @@ def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, A
             f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {quoted(text)}."
         ) from None
     return name, options
+
+
+def _parse(source: str) -> tuple[str, ast.expr]:
+    """Parse options as those of a call in Python; words that are none, such as the commit 4f2a01, get quotes."""
+    try:
+        return source, ast.parse(source, mode="eval").body
+    except SyntaxError:
+        source = WORD.sub(lambda found: found[0] if _is_python(found[1]) else f"={found[1]!r}", source)
+        return source, ast.parse(source, mode="eval").body
+
+
+def _is_python(text: str) -> bool:
+    try:
+        ast.parse(text, mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _read_value(source: str, node: ast.expr) -> Any:

@@ -29,10 +29,20 @@ def pinned(name: str, revision: str) -> str:
         return f"{name}@{revision}"
     if sources.offline():
         raise UserError(f"{name}: the network is forbidden (--offline), so name the commit, as revision=0123...")
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, errors
 
     try:
         commit = HfApi().dataset_info(name, revision=revision or None, timeout=10).sha
+    except errors.GatedRepoError as error:
+        raise UserError(
+            f"the hub's data set {name!r} asks for your consent: give it on its page, then `hf auth login`."
+        ) from error
+    except errors.RepositoryNotFoundError as error:  # the hub does not tell the two apart
+        raise UserError(
+            f"the hub has no data set {name!r}, or it is private: look at its name, or `hf auth login`."
+        ) from error
+    except errors.RevisionNotFoundError as error:
+        raise UserError(f"the hub's data set {name!r} has no revision {revision!r}.") from error
     except Exception as error:  # of many kinds
         raise UserError(f"the hub's data set {name!r} cannot be found: {first_line(error)}.") from error
     return f"{name}@{commit}"
