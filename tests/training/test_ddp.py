@@ -128,14 +128,14 @@ def run_soon_lost(options: Options) -> None:
 
 @pytest.mark.slow
 def test_a_run_ends_when_one_of_its_processes_does(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "lost.py").write_text("import os\nif os.environ['LOCAL_RANK'] == '1':\n    os._exit(3)\n")
+    (tmp_path / "lost.py").write_text("import os\nif os.environ['LOCAL_RANK'] == '1':\n    os.kill(os.getpid(), 9)\n")
     how = replace(options(tmp_path / "out", 2), folders=(str(tmp_path),), modules=("lost",))
     process = multiprocessing.get_context("spawn").Process(target=run_soon_lost, args=(how,))
     process.start()
     process.join(120)
     process.kill()
     assert process.exitcode == 1
-    assert "a process of this run ended with exit code 3" in capfd.readouterr().err
+    assert "a process of this run ended with exit code -9" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 4])
