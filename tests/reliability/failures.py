@@ -328,6 +328,11 @@ FAILURES = {
             f"{DATA}test_a_user_without_a_home_is_told_what_to_set",
         ),
     ),
+    "long lives": Failure(
+        "10,000 steps in one process, 500 runs under one command, in it and beside it",
+        "memory, open files, threads and processes stay as many",
+        ("reliability/test_long_lives.py::test_what_lives_long_takes_no_more",),
+    ),
     "bad input": Failure(
         "arguments, suite files, plug-ins and data that are empty, huge, cut, of another kind, or end the program",
         "one message, the exit code that is documented, nothing half-written",
