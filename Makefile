@@ -1,4 +1,4 @@
-.PHONY: help install format lint types imports test slow quickstart results exports pages scorecard submissions readme docs site throughput gpu-speed gpu-queue report reliability engine cluster oracle browser gpu check
+.PHONY: help install format lint types imports test slow quickstart results exports pages scorecard submissions readme docs site throughput gpu-speed gpu-queue report reliability mutation engine cluster oracle browser gpu check
 SUITE ?= core
 PUBLISHED = $(patsubst results/%/runs.jsonl,%,$(wildcard results/*/runs.jsonl))
 DRAWN = add concat rope alibi
@@ -75,8 +75,12 @@ site:  ## Build the site into site/, to be opened from there: its pages need no 
 throughput:  ## Measure the training step against a hand-written loop and other libraries (extra oracle)
 	python benchmarks/studies/throughput.py --threads 2 --tuned --peers --output results/studies/throughput.md
 
-reliability:  ## Inject every failure that is to be survived, an hour on two cores, and write results/reliability.md
+reliability:  ## Inject every failure that is to be survived, half an hour on two cores, and write results/reliability.md
 	python -m benchmarks.reliability --output results/reliability.md
+
+mutation:  ## Break the code in places drawn at random, an hour more each time, and write results/mutation.md
+	test -e runs/mutation/coverage || python -m benchmarks.mutation --reach
+	python -m benchmarks.mutation --minutes 60 --output results/mutation.md
 
 gpu-speed:  ## Measure the training step on a GPU, in eight minutes at most: fastest loops, other libraries, the card's limits
 	python -m benchmarks.studies.throughput --device cuda --tuned --peers --minutes 8 --output results/studies/throughput-gpu.md

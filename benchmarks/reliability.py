@@ -1,7 +1,7 @@
 """Inject the failures that pebench is built to survive, and write how often each was injected and what was lost.
 
 Every kind is a row of tests/reliability/failures.py and is injected by tests, all of which run here, also those of the
-slow groups; those of Ray and SLURM are skipped where these are not installed. It takes about an hour on two cores:
+slow groups; those of Ray and SLURM are skipped where these are not installed. It takes half an hour on two cores:
     python -m benchmarks.reliability --output results/reliability.md
 An earlier run's results are read again by --junit FILE, without running anything.
 """
@@ -91,7 +91,8 @@ def page(cases: Mapping[str, Sequence[Case]], redo: str) -> str:
 def run_tests(junit: Path) -> None:
     """Run every test that injects a failure, and write their outcomes to a JUnit file."""
     tests = sorted({f"tests/{test}" for failure in failures().values() for test in failure.tests})
-    words = [sys.executable, "-m", "pytest", "-m", "not browser and not gpu", f"--junitxml={junit}", *tests]
+    words = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "worksteal", f"--junitxml={junit}"]
+    words += ["-m", "not browser and not gpu", *tests]
     subprocess.run(words, cwd=ROOT, check=False)  # what fails is on the page
 
 
