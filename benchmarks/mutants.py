@@ -43,7 +43,7 @@ class Mutant:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What the mutant is, wherever in its file its line is moved."""
+        """File and texts, by which a mutant is known wherever its line is moved."""
         return self.file, self.code, self.old, self.new
 
     def applied(self, content: bytes) -> bytes:
