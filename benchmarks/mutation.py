@@ -238,15 +238,20 @@ def page(outcomes: Outcomes, redo: str) -> str:
         for name, count in sorted(by_package.items(), key=lambda pair: (pair[0] == "all", pair[0]))
     ]
     headers = ["Package", "Mutants", "Noticed % [95 % interval]", "Survived", "No test"]
-    survivors = [
-        f"- `{mutant.file}`: `{mutant.old}` as `{mutant.new}`{'' if outcome == 'survived' else ' (no test)'}"
-        for mutant, outcome in sorted(outcomes.found.items(), key=lambda pair: pair[0].key)
-        if outcome != "noticed"
-    ]
+    survivors = []
+    for mutant, outcome in sorted(outcomes.found.items(), key=lambda pair: pair[0].key):
+        note = " (no test)" if outcome == "no test" else ""
+        if outcome != "noticed":
+            survivors.append(f"- `{mutant.file}`: `{in_a_line(mutant.old)}` as `{in_a_line(mutant.new)}`{note}")
     tried, every = len(outcomes.found), len(outcomes.by_key)
     drawn = f"{tried:,} of {every:,} mutants have been tried, drawn at random.\n\n"
     table = tabulate(rows, headers, tablefmt="github", disable_numparse=True)
     return "\n".join([HEAD + drawn + table, f"\n## Not noticed\n\nMade by {redo}.\n", *survivors]) + "\n"
+
+
+def in_a_line(text: str) -> str:
+    """Return a text without its line breaks."""
+    return " ".join(text.split())
 
 
 def share(count: Counter[str]) -> str:
