@@ -71,12 +71,14 @@ def mutants_of(file: str, content: bytes) -> list[Mutant]:
         return content[slice(*place(node))].decode()
 
     tree, lines = ast.parse(content), content.decode().splitlines()
-    statements = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    begins: dict[int, int] = {}
+    for statement in ast.walk(tree):  # what is inside comes later
+        if isinstance(statement, ast.stmt):
+            begins |= dict.fromkeys(range(statement.lineno, (statement.end_lineno or 0) + 1), statement.lineno)
     found = []
     for node, new in faults(tree, text):
-        around = [one.lineno for one in statements if one.lineno <= node.lineno <= (one.end_lineno or one.lineno)]
         code = lines[node.lineno - 1].strip()
-        found.append(Mutant(file, node.lineno, max(around), *place(node), new, text(node), code))
+        found.append(Mutant(file, node.lineno, begins[node.lineno], *place(node), new, text(node), code))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pebench.benchmarks import mutation
 from pebench.benchmarks.mutants import mutants_of
-from pebench.benchmarks.mutation import Outcomes, Reach, all_mutants, page, prepare_worker, share, try_mutant
+from pebench.benchmarks.mutation import Outcomes, Reach, all_mutants, fails, page, prepare_worker, share, try_mutant
 
 SOURCE = '''"""Words 1."""
 from typing import TYPE_CHECKING
@@ -104,4 +104,7 @@ def test_a_mutant_is_noticed_by_a_test_of_its_line_and_by_no_other(tmp_path):
             pool.submit(try_mutant, mutant, tests).result()
             for tests in (["src/pebench/formatting.py"], ["src/pebench/encodings/options.py"], [])
         ]
+        endless = tmp_path / "test_endless.py"
+        endless.write_text("import time\ndef test_it():\n    time.sleep(600)\n")
+        assert pool.submit(fails, [str(endless)], 5).result(timeout=60)
     assert outcomes == ["noticed", "survived", "no test"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pebench.runs.records import read_records
+from tests.cli.asking import SMOKE
 from tests.reliability.suites import PATIENCE_S, end
 
 pytestmark = [
@@ -18,7 +19,6 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at processes by /proc"),
 ]
 
-TINY = ["--task", "vit-digits", "--tier", "smoke", "--device", "cpu", "--threads", "1"]
 MORE_MIB = 8.0
 """Memory that a process may take more later on: allocators keep some."""
 
@@ -87,7 +87,7 @@ def test_what_lives_long_takes_no_more(
     descendants: Callable[[int], set[int]],
     record_property: Callable[[str, object], None],
 ) -> None:
-    words = [sys.executable, "-m", "pebench", "run", *TINY, "--pe", "add", "--seeds", str(runs), "--executor", executor]
+    words = [sys.executable, "-m", "pebench", *SMOKE, "--pe", "add", "--seeds", str(runs), "--executor", executor]
     words += ["--set", f"train.max_steps={steps}", "--set", "train.evaluations=1", "--out", str(tmp_path / "runs")]
     with (tmp_path / "printed").open("w") as printed:  # a pipe that nobody reads would stop it
         process = subprocess.Popen(words, start_new_session=True, stdout=printed, stderr=printed)
