@@ -14,6 +14,7 @@ from pebench.config.overrides import (
     typed,
 )
 from pebench.config.protocol import (
+    AUTO,
     CORE_ENCODINGS,
     MONITORS,
     PRECISIONS,
@@ -38,7 +39,7 @@ from pebench.config.run import (
 )
 
 __all__ = [
-    "CORE_ENCODINGS", "LATER", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES",
+    "AUTO", "CORE_ENCODINGS", "LATER", "MONITORS", "PRECISIONS", "PROTOCOL_VERSION", "REFERENCE_ENCODING", "REGIMES",
     "SECTIONS", "SEGMENTS", "SELECTION_SEED", "STAGES", "TIERS", "TOKEN_TABLES", "Augmentation", "DataConfig",
     "ModelConfig", "Options", "RunConfig", "TrainConfig", "assignments", "check_run", "check_seed", "dotted_settings",
     "literal", "override", "parse_settings", "python_value", "section_values", "setting_names", "size_factors",

@@ -10,8 +10,11 @@ REFERENCE_ENCODING = "add"
 """Encoding that the others are compared to unless another is named."""
 
 # bf16-true and 64-true also hold the weights in that precision; the mixed ones keep them in 32 bits.
-PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true")
-"""Lightning's names of the precisions that a run may compute in."""
+AUTO = "auto"
+"""The precision of runs that leave it to the machine on which they are planned; no run is made with this name."""
+
+PRECISIONS = ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "64-true", AUTO)
+"""Lightning's names of the precisions that a run may compute in, and `AUTO`."""
 
 REGIMES = ("width", "parameters", "FLOPs")
 """Quantity that is equal between the rows of a table: the trunk's width, the number of parameters, or the operations

@@ -1,7 +1,9 @@
 """The pace of this machine, measured by a few training steps, and what runs take by it before anything is recorded."""
 
 import contextlib
+import ctypes
 import math
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -18,7 +20,7 @@ LONG_FLOPS = 1e14
 """Operations below which no machine of today takes that long."""
 
 MEASURED_S = 1.0
-"""Time that a measurement takes, in seconds, unless one step takes longer."""
+"""Time that a measurement takes, in seconds."""
 
 STEP_FLOPS = 5e9
 """Operations of a step that is measured on processors, about; a larger batch would only take longer."""
@@ -37,13 +39,17 @@ def operations(runs: Iterable[RunConfig], costs: Mapping[str, Cost]) -> float:
     return float(sum(number * cost.layers() for number, cost in examples))
 
 
-def operations_per_second(config: RunConfig, device: str, threads: int) -> float:
+def operations_per_second(
+    config: RunConfig, device: str, threads: int, seconds: float = MEASURED_S, half: bool = False
+) -> float:
     """Measure how many operations a second this machine makes while it trains a run's model; loads torch.
 
     Args:
         config: The run; its model's blocks are trained on noise.
         device: ``cpu`` or ``cuda``.
         threads: Threads that the run has on processors.
+        seconds: Time that a measurement takes, unless one step takes longer.
+        half: True for products in bfloat16, as in the precision bf16-mixed.
     """
     import torch
 
@@ -64,13 +70,14 @@ def operations_per_second(config: RunConfig, device: str, threads: int) -> float
         if device == "cpu":
             examples = max(1, min(examples, int(STEP_FLOPS / one)))
         content = content.expand(examples, -1, -1).contiguous()
-        model(content).sum().backward()  # a warm-up
-        start, steps = time.monotonic(), 0
-        while not steps or time.monotonic() - start < MEASURED_S:
-            model(content).sum().backward()
-            steps += 1
-            if device == "cuda":
-                torch.cuda.synchronize()
+        with torch.autocast(device, torch.bfloat16, enabled=half):
+            model(content).sum().backward()  # a warm-up
+            start, steps = time.monotonic(), 0
+            while not steps or time.monotonic() - start < seconds:
+                model(content).sum().backward()
+                steps += 1
+                if device == "cuda":
+                    torch.cuda.synchronize()
         return one * examples * steps / (time.monotonic() - start)
 
 
@@ -85,6 +92,15 @@ def _threads(number: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(usual)
+
+
+def has_cuda_driver() -> bool:
+    """Return True if this machine has NVIDIA's driver, without which CUDA has no device; does not load torch."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def device_here(device: str = "auto") -> str:

@@ -10,6 +10,7 @@ from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import Execution, RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.executors import check_settings
 from pebench.engine.plans import make_plan
+from pebench.engine.precision import settled
 from pebench.engine.published import take_published
 from pebench.runs.costs import Cost
 from pebench.runs.forecast import Forecast, forecast
@@ -33,7 +34,8 @@ class Preview:
         jobs: Number of runs at a time.
         kept_failures: Number of failed runs that would not be made again.
         published: Number of runs that would be taken from published records.
-        notes: Sentences on finished runs without weights, if these are to be kept, and on records that are damaged.
+        notes: Sentences on a precision that was chosen, on finished runs without weights, if these are to be kept, and
+            on records that are damaged.
     """
 
     plan: Plan
@@ -62,8 +64,8 @@ def preview_suite(
     Raises:
         UserError: For everything that does not exist or cannot work.
     """
-    how = execution(out, options)
-    plan = make_plan(suite)
+    how, remarks = execution(out, options), list[str]()
+    plan = settled(make_plan(suite), how, remarks.append)
     selecting = plan.selecting()
     known = load_records(selecting, how.out)
     taken = take_published(selecting, known, plan.suite, how)
@@ -96,7 +98,7 @@ def preview_suite(
         jobs=runs_at_a_time(len(waiting) + later, how),
         kept_failures=0 if how.retry_failed else found.count("failed"),
         published=len(taken),
-        notes=_notes(runs, found, how),
+        notes=[*remarks, *_notes(runs, found, how)],
     )
 
 

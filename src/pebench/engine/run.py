@@ -24,6 +24,7 @@ from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
 from pebench.engine.pace import long_wait
 from pebench.engine.plans import UNDECLARED, make_plan
+from pebench.engine.precision import settled
 from pebench.engine.published import published_text, take_published
 from pebench.engine.signals import handling
 from pebench.formatting import counted
@@ -132,7 +133,7 @@ def run_suite(
     records, untested, missing = dict[str, Record](), list[RunConfig](), list[RunConfig]()
     with environment(how):
         with observer.loading():
-            plan = make_plan(suite)
+            plan = settled(make_plan(suite), how, observer.note)
         for title, runs in _stages(plan, records):
             if title == TESTING:
                 untested = _untested(plan, records, how, observer)

@@ -105,6 +105,11 @@ def _ask_glibc(function: str, *values: int) -> None:
         getattr(ctypes.CDLL(None), function)(*values)
 
 
+def allow_tf32(allow: bool) -> None:
+    """Have products of 32-bit matrices on CUDA be rounded to TF32, or not."""
+    torch.set_float32_matmul_precision("high" if allow else "highest")
+
+
 def reset_peak_memory() -> None:
     """Make `peak_memory_gib` count from here on, where the system can: on CUDA, and for processes on Linux."""
     _ask_glibc("malloc_trim", 0)  # to give back what an earlier run in this process has left, and glibc has kept
@@ -139,6 +144,8 @@ def describe(devices: Sequence[str], precision: str, compiled: bool, attention: 
         compiled: True if the trunk was compiled.
         attention: Attention kernel that was taken.
     """
+    if torch.get_float32_matmul_precision() != "highest":
+        precision += " with TF32"
     return {
         "versions": versions(), "commit": commit(), "source": code(), "device": ", then ".join(devices),
         "threads": torch.get_num_threads(), "precision": precision, "compiled": compiled, "attention": attention,

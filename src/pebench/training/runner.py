@@ -195,8 +195,6 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     logger = RunLogger(folder, step)
     others = make_loggers(options.loggers, config, folder, step)
     trainer = make_trainer(config, options, [logger, *others], callbacks)
-    if trainer.precision != config.train.precision:  # Lightning takes another, and only warns
-        raise UserError(f"train.precision={config.train.precision} needs a GPU; on processors: bf16-mixed.")
     data.start = step  # one stream of batches, a function of seed and step: Lightning would begin the epoch again
     on_progress(step, {})  # where it begins: the steps of an earlier attempt took none of this one's time
     start = checkpoint if step else None

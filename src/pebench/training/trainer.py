@@ -12,9 +12,11 @@ from lightning.fabric.plugins.environments import LightningEnvironment  # type: 
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
-from pebench.config import Options, RunConfig
+from pebench.config import AUTO, Options, RunConfig
+from pebench.errors import UserError
 from pebench.tasks import Task
 from pebench.training.callbacks import DurableCheckpointIO
+from pebench.training.environment import allow_tf32
 from pebench.training.steps import PlainSteps
 
 IGNORED_WARNINGS = (
@@ -73,7 +75,12 @@ def make_trainer(
         options: Output folder, device and number of devices.
         loggers: Loggers of the run.
         callbacks: Callbacks of the run.
+
+    Raises:
+        UserError: If this machine does not have the run's precision.
     """
+    if config.train.precision == AUTO:
+        raise UserError("train.precision=auto is chosen where runs are planned, for all rows alike; name it here.")
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     for message in IGNORED_WARNINGS:
         warnings.filterwarnings("ignore", message)
@@ -100,5 +107,8 @@ def make_trainer(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
+    if trainer.precision != train.precision:  # Lightning takes another, and only warns
+        raise UserError(f"train.precision={train.precision} needs a GPU; on processors: bf16-mixed.")
+    allow_tf32(device == "cuda" and train.precision.endswith("-mixed"))
     trainer.fit_loop.epoch_loop = PlainSteps(trainer, train.capture)
     return trainer
