@@ -122,7 +122,7 @@ def statement_faults(node: ast.stmt, text: Callable[[ast.AST], str]) -> Iterator
     match node:
         case ast.If(test) | ast.While(test) if not names(test) & ENTRY:
             yield test, f"(not ({text(test)}))"
-        case ast.Return(value) if value and not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(value) if value and not is_constant(value, None, False):  # None is as good as False
             yield value, "None"
         case ast.Expr(ast.Call()) | ast.Raise():
             yield node, "pass"
@@ -149,6 +149,11 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
             children = list(ast.iter_child_nodes(tree))
     for child in children:
         yield from nodes(child)
+
+
+def is_constant(node: ast.expr, *values: object) -> bool:
+    """Return True for one of some constants."""
+    return isinstance(node, ast.Constant) and any(node.value is value for value in values)
 
 
 def is_text(node: ast.expr) -> bool:

@@ -111,7 +111,7 @@ class Reach:
         by_line = self.data.contexts_by_lineno(str(ROOT / SOURCE / mutant.file))
         names = self.names(by_line.get(mutant.line, []) or by_line.get(mutant.statement, []))
         if not names and mutant.statement in by_line:  # it runs when the file is imported
-            names = self.names(itertools.chain.from_iterable(by_line.values()))
+            names = self.names(itertools.chain.from_iterable(by_line.values())) or self.beside(mutant.file)
         chosen, total = [], 0.0
         for name in sorted(names, key=lambda name: (self.seconds[name], name)):
             total += self.seconds[name]
@@ -119,6 +119,10 @@ class Reach:
                 break
             chosen.append(name)
         return chosen
+
+    def beside(self, file: str) -> set[str]:
+        """Return the tests of a file's package: a file that only declares has no function which a test could reach."""
+        return {name for name in self.seconds if name.startswith(f"tests/{file.partition('/')[0]}/")}
 
     def names(self, contexts: Iterable[str]) -> set[str]:
         """Return the tests that contexts of coverage name: ``test|run``, or ``test (call)`` in processes of a test."""

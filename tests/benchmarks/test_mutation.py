@@ -51,6 +51,13 @@ def test_each_place_of_code_has_its_fault():
         ast.parse(changed)
 
 
+def test_none_is_no_fault_where_nothing_or_false_is_returned():
+    text = "def f(x):\n    if x:\n        return None\n    return False\n"
+    assert [(mutant.old, mutant.new) for mutant in mutants_of("a.py", text.encode())] == [
+        ("x", "(not (x))"), ("False", "True"),
+    ]  # fmt: skip
+
+
 def test_every_mutant_of_the_package_is_python_and_no_two_are_one():
     found = all_mutants()
     assert len({mutant.key for mutant in found}) == len(found) > 10_000
@@ -68,6 +75,10 @@ def test_a_mutant_gets_the_tests_of_its_line_fastest_first(monkeypatch):
     reach.seconds = {"t.py::slow": 2.0, "t.py::fast": 1.0, "t.py::other": 0.5}
     assert reach.tests(mutant) == ["t.py::fast", "t.py::slow"]
     assert reach.tests(imported) == ["t.py::other", "t.py::fast", "t.py::slow"]  # its line runs with the import
+    reach.seconds |= {"tests/a/t.py::beside": 1.0, "tests/b/t.py::elsewhere": 1.0}
+    lines.update({12: [""], 13: [""]})  # a file that only declares
+    assert reach.tests(imported) == ["tests/a/t.py::beside"]
+    lines[12] = ["t.py::slow|run", "t.py::fast (call)|"]
     monkeypatch.setattr(mutation, "MOST_S", 1.5)
     assert reach.tests(mutant) == ["t.py::fast"]
 
