@@ -107,13 +107,19 @@ class Reach:
         self.seconds = seconds_of_tests(folder)
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant's line, fastest first, until they take `MOST_S`."""
+        """Return the tests that reach a mutant's line, then the others of their files, until they take `MOST_S`.
+
+        Tests of one file may share what the first of them has computed, so that no other reaches the line. Of each of
+        the two the fastest come first.
+        """
         by_line = self.data.contexts_by_lineno(str(ROOT / SOURCE / mutant.file))
         names = self.names(by_line.get(mutant.line, []) or by_line.get(mutant.statement, []))
         if not names and mutant.statement in by_line:  # it runs when the file is imported
             names = self.names(itertools.chain.from_iterable(by_line.values())) or self.beside(mutant.file)
+        files = {name.partition("::")[0] for name in names}
+        nearby = {name for name in self.seconds if name.partition("::")[0] in files}
         chosen, total = [], 0.0
-        for name in sorted(names, key=lambda name: (self.seconds[name], name)):
+        for name in sorted(nearby, key=lambda name: (name not in names, self.seconds[name], name)):
             total += self.seconds[name]
             if total > MOST_S:
                 break

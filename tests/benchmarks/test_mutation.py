@@ -70,11 +70,16 @@ def test_a_mutant_gets_the_tests_of_its_line_fastest_first(monkeypatch):
     mutant = next(one for one in mutants_of("a/b.py", SOURCE.encode()) if one.old == "continue")
     imported = next(one for one in mutants_of("a/b.py", SOURCE.encode()) if one.old == "3")
     reach = Reach.__new__(Reach)
-    lines = {5: [""], 12: ["t.py::slow|run", "t.py::fast (call)|", "t.py::gone|run"], 13: ["t.py::other|run"]}
+    lines = {5: [""], 12: ["t.py::slow|run", "t.py::fast (call)|", "t.py::gone|run"], 13: ["u.py::other|run"]}
     reach.data = SimpleNamespace(contexts_by_lineno=lambda file: lines)
-    reach.seconds = {"t.py::slow": 2.0, "t.py::fast": 1.0, "t.py::other": 0.5}
-    assert reach.tests(mutant) == ["t.py::fast", "t.py::slow"]
-    assert reach.tests(imported) == ["t.py::other", "t.py::fast", "t.py::slow"]  # its line runs with the import
+    reach.seconds = {"t.py::slow": 2.0, "t.py::fast": 1.0, "u.py::other": 0.5, "t.py::beside": 0.5}
+    assert reach.tests(mutant) == ["t.py::fast", "t.py::slow", "t.py::beside"]
+    assert reach.tests(imported) == [
+        "u.py::other",
+        "t.py::fast",
+        "t.py::slow",
+        "t.py::beside",
+    ]  # its line runs with the import
     reach.seconds |= {"tests/a/t.py::beside": 1.0, "tests/b/t.py::elsewhere": 1.0}
     lines.update({12: [""], 13: [""]})  # a file that only declares
     assert reach.tests(imported) == ["tests/a/t.py::beside"]
