@@ -41,6 +41,12 @@ def test_a_model_keeps_its_outputs_with_what_it_ships_with(make: Any, name: str)
     close(ours(inputs_embeds=embedded).logits, model(inputs_embeds=embedded).logits)
 
 
+@pytest.mark.parametrize("scale", [{"scale_attn_weights": False}, {"scale_attn_by_inverse_layer_idx": True}])
+def test_a_model_keeps_its_own_scale_of_logits(scale: dict[str, bool]) -> None:
+    model = gpt2(**scale)
+    close(swap(copy.deepcopy(model), "learned")(tokens()).logits, model(tokens()).logits)
+
+
 @pytest.mark.parametrize(("make", "name"), [(gpt2, "learned"), (llama, "rope")])
 def test_rows_of_several_texts_and_shifted_rows_are_as_before(make: Any, name: str) -> None:
     model = make()

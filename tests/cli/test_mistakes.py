@@ -53,6 +53,15 @@ def test_a_file_of_a_run_is_that_run_alone(first: Answer, tmp_path: Path, capsys
     assert "it does not go with --seeds, --set, --selection-seeds." in capsys.readouterr().err
 
 
+def test_seeds_that_select_go_with_what_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    twice = [*SMOKE, "--selection-seeds", "2", "--dry-run"]
+    assert ask(*twice, out=tmp_path).code == 2
+    assert "it goes with --select, or with a suite that does" in capsys.readouterr().err
+    selecting = ask(*twice, "--select", "train.learning_rate=1e-3,1e-2", "--pe", "add", out=tmp_path)
+    assert selecting.code == 0
+    assert selecting.text.count("/select-seed") == 4
+
+
 @pytest.mark.parametrize("dry", [["--dry-run"], []])
 def test_a_plan_of_nothing_is_a_mistake(dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = ["run", "--suite", "encodings", "--task", "lm-grammar", "--pe", "rope-mixed"]

@@ -21,6 +21,8 @@ def test_lines_of_an_article_are_those_of_ten_words_or_more_without_headings() -
     assert lines == [f" {name}{i} is a unk of ten words or more . \n" for name, i in
                      (("cat-", 0), ("cat-", 1), ("cat-", 2), ("dog-", 0), ("dog-", 1))]  # fmt: skip
     assert articles.tolist() == [1, 1, 1, 2, 2]
+    ten, nine = (" ".join(["word"] * number) for number in (10, 9))
+    assert lines_of_articles(["", " = cat = \n", "", ten, nine])[0] == [ten]
 
 
 @pytest.mark.parametrize("counts", [[2, 2], [5, 3, 4], [1, 2, 2, 1], [30, 40, 50, 11]])

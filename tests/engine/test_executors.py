@@ -421,6 +421,12 @@ def test_an_executor_whose_package_is_missing_says_how_to_install_it(monkeypatch
         find_executor("slurm")
 
 
+def test_a_module_of_ours_that_is_missing_is_no_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pebench.engine.executors.commands", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pebench\.engine\.executors\.commands"):
+        find_executor("commands")
+
+
 @pytest.mark.slow
 def test_each_slot_has_its_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []

@@ -32,6 +32,12 @@ def test_a_measurement_finds_operations() -> None:
     assert operations_per_second(configure("vit-digits", "add", 0, "smoke"), "cpu", 1) > 1e5
 
 
+def test_a_measured_step_is_small_whatever_the_batch() -> None:
+    """All of this batch would take 4 TB."""
+    huge = configure("vit-digits", "add", 0, "smoke", {"train.batch_size": 10**9})
+    assert operations_per_second(huge, "cpu", 1) > 1e5
+
+
 def test_runs_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "cores", lambda: 4)
     monkeypatch.setattr(pace, "operations_per_second", lambda config, device, threads: 1e9 * threads)

@@ -136,6 +136,8 @@ def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
     ]
     first, second, *_ = whole_text(markdown).partition("**Finding.** ")[2].splitlines()
     assert (first, second) == (" ".join(answer(whole())), "")
+    alike = answer(page(runs(8, ["vit-digits"], rope=0.6), None))
+    assert "2 of 2 comparisons with add are not separable: 8 seeds cannot tell, which does not mean equal." in alike
     assert answer(page(runs(1))) == [
         "4 of 4 comparisons have too few seeds to test.",
         "Not all runs are here: 42 tested runs missing.",

@@ -12,7 +12,7 @@ from pebench.training.analysis.constant_channels import constant_channels
 from pebench.training.analysis.logits import layer_logits
 from pebench.training.analysis.position_mean import position_mean
 from pebench.training.analysis.probes import classify, frequent, probes, regress
-from pebench.training.analysis.terms import terms
+from pebench.training.analysis.terms import centred, terms
 from tests.training.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, made_of, model
 
 
@@ -90,6 +90,11 @@ def test_the_terms_add_up_to_the_logits_of_the_model(encoding: str) -> None:
             seen.held_out
         ][: len(mixed)]
         torch.testing.assert_close(mixed, whole, atol=1e-5, rtol=1e-4)
+
+
+def test_logits_are_centred_over_the_keys_that_a_query_sees() -> None:
+    logits = torch.tensor([[[[5.0, 9.0], [1.0, 3.0]]]], dtype=torch.float32)
+    assert centred(logits, torch.ones(2, 2).tril().bool()).tolist() == [[[[0.0, 0.0], [-1.0, 1.0]]]]
 
 
 def test_shares_of_the_first_layer_are_those_of_the_encoding() -> None:
