@@ -45,7 +45,7 @@ A mutant is the package with one place broken on purpose: another operator, cons
 It is noticed if a test that reaches its line fails. Pictures, pages and words are left out.
 
 """
-MOST_S = 60
+MOST_S = 30
 """Time of the tests that a mutant is given, in seconds as they took without it; the fastest go first."""
 IMPORTS = "torch, lightning, torchmetrics, torchvision, numpy, scipy.stats, datasets, matplotlib.pyplot, hypothesis"
 """Packages that a process imports once, before it is forked for each mutant."""
@@ -175,7 +175,7 @@ def run_quietly(tests: Sequence[str]) -> int:
     return pytest.main([*plain, "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests])
 
 
-def fails(tests: Sequence[str], most_s: int = 3 * MOST_S) -> bool:
+def fails(tests: Sequence[str], most_s: int = 5 * MOST_S) -> bool:
     """Run tests in a fork of this process, which has imported packages already; return True unless all pass in time."""
     if not (child := os.fork()):
         code = 1
