@@ -46,7 +46,7 @@ It is noticed if a test that reaches its line fails. Pictures, pages and words a
 
 """
 MOST_S = 30
-"""Time of the tests that a mutant is given, in seconds as they took without it; the fastest go first."""
+"""Time of the tests that a mutant is given, in seconds as they took without it."""
 IMPORTS = "torch, lightning, torchmetrics, torchvision, numpy, scipy.stats, datasets, matplotlib.pyplot, hypothesis"
 """Packages that a process imports once, before it is forked for each mutant."""
 COVERAGE = """[run]
@@ -109,8 +109,8 @@ class Reach:
     def tests(self, mutant: Mutant) -> list[str]:
         """Return the tests that reach a mutant's line, then the others of their files, until they take `MOST_S`.
 
-        Tests of one file may share what the first of them has computed, so that no other reaches the line. Of each of
-        the two the fastest come first.
+        Tests of one file may share what the first of them has computed, so that no other reaches the line. Those come
+        first that are named after the mutant's file, then those of its package; of each the fastest.
         """
         by_line = self.data.contexts_by_lineno(str(ROOT / SOURCE / mutant.file))
         names = self.names(by_line.get(mutant.line, []) or by_line.get(mutant.statement, []))
@@ -118,12 +118,17 @@ class Reach:
             names = self.names(itertools.chain.from_iterable(by_line.values())) or self.beside(mutant.file)
         files = {name.partition("::")[0] for name in names}
         nearby = {name for name in self.seconds if name.partition("::")[0] in files}
+        stem, package = Path(mutant.file).stem, mutant.file.partition("/")[0]
+
+        def rank(name: str) -> tuple[object, ...]:
+            file = name.partition("::")[0]
+            return name not in names, stem not in file, f"/{package}/" not in file, self.seconds[name], name
+
         chosen, total = [], 0.0
-        for name in sorted(nearby, key=lambda name: (name not in names, self.seconds[name], name)):
-            total += self.seconds[name]
-            if total > MOST_S:
-                break
-            chosen.append(name)
+        for name in sorted(nearby, key=rank):
+            if total + self.seconds[name] <= MOST_S:
+                total += self.seconds[name]
+                chosen.append(name)
         return chosen
 
     def beside(self, file: str) -> set[str]:

@@ -80,9 +80,12 @@ def test_a_mutant_gets_the_tests_of_its_line_fastest_first(monkeypatch):
         "t.py::slow",
         "t.py::beside",
     ]  # its line runs with the import
+    lines[12] += ["tests/a/t.py::near|run", "test_b.py::named|run"]
+    reach.seconds |= {"tests/a/t.py::near": 3.0, "test_b.py::named": 4.0}
+    assert reach.tests(mutant)[:3] == ["test_b.py::named", "tests/a/t.py::near", "t.py::fast"]
     reach.seconds |= {"tests/a/t.py::beside": 1.0, "tests/b/t.py::elsewhere": 1.0}
     lines.update({12: [""], 13: [""]})  # a file that only declares
-    assert reach.tests(imported) == ["tests/a/t.py::beside"]
+    assert reach.tests(imported) == ["tests/a/t.py::beside", "tests/a/t.py::near"]
     lines[12] = ["t.py::slow|run", "t.py::fast (call)|"]
     monkeypatch.setattr(mutation, "MOST_S", 1.5)
     assert reach.tests(mutant) == ["t.py::fast"]
