@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pebench
-from pebench.config import SECTIONS, section_values
+from pebench.config import SECTIONS, Options, RunConfig, section_values
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.tasks import TASKS, Task, find_task
 
@@ -50,6 +50,8 @@ def all_signatures() -> dict[str, str]:
         public = getattr(pebench, name)
         if callable(public) and not (inspect.isclass(public) and issubclass(public, Exception)):
             found |= signatures(name, public)
+    for public in (Options, RunConfig, *{find_task(name).data_class: None for name in TASKS}):
+        found[f"{public.__module__}.{public.__qualname__}"] = arguments(public)
     for name in encoding_cards():
         found[f"encoding {name}"] = arguments(load_encoding(name))
     return found

@@ -184,6 +184,8 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"text": "a", "label": 1}\n{"text": \n')
     assert ", line 2 is no JSON" in refusal(lines)
+    lines.write_text('{"text": "a", "label": 1}\n\n{"text": "b", "label": []}\n')
+    assert "row 3" in refusal(lines)  # it goes on behind an empty line
     lines.write_text("\n\n")
     assert "no rows" in refusal(lines)
     lines.write_text('{"text": "a", "label": 1}\n[1]\n')

@@ -40,6 +40,16 @@ def test_a_dry_run_refuses_what_a_run_refuses(
     assert not (tmp_path / "runs").exists()
 
 
+def test_training_on_a_processor_takes_four_times_the_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights, gradients and two moments; a GPU has them elsewhere, and only the weights pass through memory."""
+    sizes = {"model.d_model": 1024, "model.num_layers": 1}  # of 12 M weights, 48 MiB
+    suite = pebench.Suite("mine", "", ["vit-digits"], ["add"], seeds=1, tier="smoke", settings=sizes)
+    monkeypatch.setattr("pebench.engine.checks.memory", lambda: 100 * 2**20)
+    pebench.preview_suite(suite, tmp_path)
+    with pytest.raises(UserError, match="this machine has 0 GiB"):
+        pebench.preview_suite(suite, tmp_path, device="cpu")
+
+
 @pytest.mark.parametrize("make", [run_suite, pebench.preview_suite])
 def test_data_that_cannot_be_had_is_refused(make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEBENCH_OFFLINE", "1")

@@ -171,7 +171,8 @@ def test_a_preview_counts_what_would_be_made(selected: tuple[Results, Listener, 
         "command line", "", ["vit-digits"], ["add", "rope(theta=100.0)"], seeds=2, tier="smoke",
         select={"train.clip": [0.5, 1.0]},
     )  # fmt: skip
-    fresh = pebench.preview_suite(suite, tmp_path / "none", device="cpu")
+    fresh = pebench.preview_suite(suite, tmp_path / "none", device="cpu", jobs=100)
+    assert fresh.jobs == len(fresh.waiting) + fresh.later  # no more at a time than there will be
     assert (len(fresh.waiting), fresh.later, {*fresh.states}) == (4, 4, {"to do"})
     half = pebench.preview_suite(suite, selected[2], device="cpu")
     assert (len(half.waiting), half.later, half.states.count("done")) == (2, 0, 6)

@@ -55,6 +55,12 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("value", [5, {"step": 2}, "23"])
+def test_a_list_is_asked_for_by_name(value: Any) -> None:
+    with pytest.raises(UserError, match=r"curve is .*, expected a list"):
+        Record.from_dict(old(RECORD, curve=value))
+
+
 def old(record: Record, **changes: Any) -> dict[str, Any]:
     """A record as pebench wrote it before it had a checksum."""
     return replace(record, schema=1).to_dict() | changes

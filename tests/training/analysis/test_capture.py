@@ -1,5 +1,7 @@
 """A capture holds what a model computes, and splits what enters into content and position."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from lightning import seed_everything
@@ -66,6 +68,19 @@ def test_examples_are_the_same_for_every_model() -> None:
     assert torch.equal(first.batch[0], second.batch[0])
     assert first.tokens is None
     assert not torch.equal(first.batch[0][first.fit], first.batch[0][first.held_out])
+
+
+def test_padding_is_no_part_of_a_mean() -> None:
+    seen = captured("rope")
+    valid = torch.ones(seen.valid.shape, dtype=torch.bool)
+    valid[::2, LENGTH // 2 :] = False
+    loud = [replace(layer, x=torch.where(valid[..., None], layer.x, 1e3)) for layer in seen.layers]
+    parts = replace(seen, valid=valid, layers=tuple(loud)).parts[1]
+    kept, given = seen.layers[1].x[: len(valid) // 2], valid[: len(valid) // 2]
+    constant = kept[given].mean(0)
+    torch.testing.assert_close(parts.constant, constant)
+    for place in (0, LENGTH - 1):
+        torch.testing.assert_close(parts.position[place], kept[given[:, place], place].mean(0) - constant)
 
 
 def test_the_model_is_left_without_hooks() -> None:
