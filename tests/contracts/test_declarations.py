@@ -15,7 +15,7 @@ import pytest
 import pebench
 from pebench.config import SECTIONS, Options, RunConfig, section_values
 from pebench.encodings.registry import encoding_cards, load_encoding
-from pebench.tasks import TASKS, Task, find_task
+from pebench.tasks import TASKS, Task, TaskKind, find_task, kinds
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -57,6 +57,10 @@ def all_signatures() -> dict[str, str]:
     return found
 
 
+def all_kinds() -> dict[str, str]:
+    return {name: repr(kind) for name, kind in vars(kinds).items() if isinstance(kind, TaskKind)}
+
+
 def golden(name: str) -> Any:
     return json.loads((GOLDEN / name).read_text())
 
@@ -78,8 +82,13 @@ def test_arguments_and_defaults_are_what_they_were() -> None:
     assert " at 0x" not in json.dumps(found)
 
 
+def test_kinds_of_tasks_are_what_they_were() -> None:
+    assert all_kinds() == golden("kinds.json")
+
+
 def write() -> None:
     for name, found in (
+        ("kinds.json", all_kinds()),
         ("tasks.json", {name: declared(find_task(name)) for name in TASKS}),
         ("signatures.json", all_signatures()),
     ):

@@ -24,7 +24,7 @@ from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources, check_settings, find_executor
 from pebench.engine.executors.local import _Running, execute
 from pebench.engine.executors.server import prepare
-from pebench.engine.executors.worker import LOG, failed_record, failure_kind, logged, work
+from pebench.engine.executors.worker import LOG, failed_record, failure_kind, failure_reason, logged, work
 from pebench.engine.observer import Observer, Stage
 from pebench.engine.progress import Display
 from pebench.errors import DivergedError, UserError
@@ -147,6 +147,11 @@ def test_a_run_beyond_its_time_limit_is_ended(tmp_path: Path) -> None:
 )
 def test_a_failure_has_a_kind(error: Exception, kind: str) -> None:
     assert failure_kind(error) == kind
+
+
+def test_a_failure_has_a_reason_in_a_line_even_where_torch_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pebench.encodings.checks", None)
+    assert failure_reason(ImportError("no torch\nhere")) == "ImportError: no torch"
 
 
 @linux

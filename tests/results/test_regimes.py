@@ -18,6 +18,7 @@ from pebench.errors import UserError
 from pebench.results.page import Page
 from pebench.results.provenance import command
 from pebench.results.tables import build_tables
+from pebench.results.titles import heading
 from pebench.results.writers import markdown as report
 from pebench.results.writers.terminal import terminal
 from pebench.runs.records import Record, read_records, write_jsonl
@@ -78,6 +79,12 @@ def test_rows_of_different_regimes_or_selections_never_share_a_table() -> None:
         }
         assert {trial.records[0].config.regime for trial in table.trials} <= {table.config.regime}
         assert (len(table.rows), len(table.records)) == (2, 4)
+    titles = {heading(table, tables) for table in tables}
+    assert len(titles) == len(tables)
+    assert {
+        "vit-digits, matched by width, nothing selected",
+        "vit-digits, matched by parameters, train.learning_rate selected",
+    } <= titles
 
 
 @pytest.mark.parametrize("regime", ["parameters", "FLOPs"])

@@ -1,6 +1,7 @@
 """A capture holds what a model computes, and splits what enters into content and position."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -68,6 +69,12 @@ def test_examples_are_the_same_for_every_model() -> None:
     assert torch.equal(first.batch[0], second.batch[0])
     assert first.tokens is None
     assert not torch.equal(first.batch[0][first.fit], first.batch[0][first.held_out])
+
+
+def test_too_few_examples_are_refused() -> None:
+    three = SimpleNamespace(split=lambda name: (range(3), None))
+    with pytest.raises(ValueError, match="expected 4 validation examples or more, got 3"):
+        capture(model("add"), three)
 
 
 def test_padding_is_no_part_of_a_mean() -> None:
