@@ -12,7 +12,6 @@ import contextlib
 import csv
 import hashlib
 import io
-import itertools
 import multiprocessing
 import os
 import shutil
@@ -25,38 +24,29 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
-from xml.etree import ElementTree
 
 from tabulate import tabulate
 
 from pebench.atomic import replacing
 from pebench.benchmarks.mutants import Mutant, mutants_of
+from pebench.benchmarks.reached import MOST_S, ROOT, SOURCE, Reach, reach
 from pebench.benchmarks.studies.pages import report_progress, write_page
 
-ROOT = Path(__file__).parents[1]
-SOURCE = Path("src/pebench")
 LIST = ROOT / "results" / "mutation.csv"
 LEFT_OUT = ("results/figures/", "results/document/", "results/writers/", "cli/templates.py")
 """Pictures and words, as folders or files below `SOURCE`."""
+NOTHING = "changes nothing"
+"""Outcome that a reader writes into the list, where a mutant that no test noticed leaves every result as it was."""
 COLUMNS = ["outcome", "file", "code", "old", "new"]
 HEAD = """# How many faults the tests notice
 
 A mutant is the package with one place broken on purpose: another operator, constant or condition, a statement left out.
-It is noticed if a test that reaches its line fails. Pictures, pages and words are left out.
+It is noticed if a test that reaches its line fails. Pictures, pages and words are left out. A mutant that leaves every
+result as it was can be noticed by nothing: those were found by reading, are listed at the end, and do not count.
 
 """
-MOST_S = 30
-"""Time of the tests that a mutant is given, in seconds as they took without it."""
 IMPORTS = "torch, lightning, torchmetrics, torchvision, numpy, scipy.stats, datasets, matplotlib.pyplot, hypothesis"
 """Packages that a process imports once, before it is forked for each mutant."""
-COVERAGE = """[run]
-source_pkgs = pebench
-context = ${PYTEST_CURRENT_TEST}
-patch = subprocess, _exit
-parallel = true
-core = ctrace
-data_file = %s/coverage
-"""
 
 
 def all_mutants() -> list[Mutant]:
@@ -68,76 +58,6 @@ def all_mutants() -> list[Mutant]:
             found += mutants_of(place, path.read_bytes())
     different = {mutant.key: mutant for mutant in found}
     return sorted(different.values(), key=lambda mutant: hashlib.sha256(repr(mutant.key).encode()).digest())
-
-
-def reach(folder: Path) -> None:
-    """Run the default tests with coverage; leave in a folder which test reaches which line, and how long each takes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = folder / "coveragerc"
-    settings.write_text(COVERAGE % folder.resolve())
-    words = ["-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", f"--cov-config={settings}"]
-    words += ["--cov-report=", f"--junitxml={folder}/junit.xml", "-p", "no:cacheprovider"]
-    subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)  # a failing test reaches lines, too
-    combine = ["-m", "coverage", "combine", "--append", f"--rcfile={settings}"]  # what tests' processes have left
-    subprocess.run([sys.executable, *combine], cwd=ROOT, check=False)
-
-
-def seconds_of_tests(folder: Path) -> dict[str, float]:
-    """Return how long each test takes, by its name as pytest takes it."""
-    found = {}
-    for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
-        module = case.attrib["classname"].replace(".", "/")
-        if (ROOT / f"{module}.py").exists() and case.find("skipped") is None:
-            found[f"{module}.py::{case.attrib['name']}"] = float(case.attrib["time"])
-    return found
-
-
-class Reach:
-    """Which tests reach a line.
-
-    Args:
-        folder: Folder that `reach` has filled.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        from coverage import CoverageData
-
-        self.data = CoverageData(str(folder / "coverage"))
-        self.data.read()
-        self.seconds = seconds_of_tests(folder)
-
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Return the tests that reach a mutant's line, then the others of their files, until they take `MOST_S`.
-
-        Tests of one file may share what the first of them has computed, so that no other reaches the line. Those come
-        first that are named after the mutant's file, then those of its package; of each the fastest.
-        """
-        by_line = self.data.contexts_by_lineno(str(ROOT / SOURCE / mutant.file))
-        names = self.names(by_line.get(mutant.line, []) or by_line.get(mutant.statement, []))
-        if not names and mutant.statement in by_line:  # it runs when the file is imported
-            names = self.names(itertools.chain.from_iterable(by_line.values())) or self.beside(mutant.file)
-        files = {name.partition("::")[0] for name in names}
-        nearby = {name for name in self.seconds if name.partition("::")[0] in files}
-        stem, package = Path(mutant.file).stem, mutant.file.partition("/")[0]
-
-        def rank(name: str) -> tuple[object, ...]:
-            file = name.partition("::")[0]
-            return name not in names, stem not in file, f"/{package}/" not in file, self.seconds[name], name
-
-        chosen, total = [], 0.0
-        for name in sorted(nearby, key=rank):
-            if total + self.seconds[name] <= MOST_S:
-                total += self.seconds[name]
-                chosen.append(name)
-        return chosen
-
-    def beside(self, file: str) -> set[str]:
-        """Return the tests of a file's package: a file that only declares has no function which a test could reach."""
-        return {name for name in self.seconds if name.startswith(f"tests/{file.partition('/')[0]}/")}
-
-    def names(self, contexts: Iterable[str]) -> set[str]:
-        """Return the tests that contexts of coverage name: ``test|run``, or ``test (call)`` in processes of a test."""
-        return {part.partition(" (")[0] for context in contexts for part in context.split("|")} & self.seconds.keys()
 
 
 def prepare_worker(folder: str) -> None:
@@ -250,19 +170,21 @@ def page(outcomes: Outcomes, redo: str) -> str:
         for name in (mutant.file.partition("/")[0].removesuffix(".py"), "all"):
             by_package[name][outcome] += 1
     rows = [
-        [name, sum(count.values()), share(count), count["survived"], count["no test"]]
+        [name, sum(count.values()), share(count), count["survived"], count["no test"], count[NOTHING]]
         for name, count in sorted(by_package.items(), key=lambda pair: (pair[0] == "all", pair[0]))
     ]
-    headers = ["Package", "Mutants", "Noticed % [95 % interval]", "Survived", "No test"]
-    survivors = []
+    headers = ["Package", "Mutants", "Noticed % [95 % interval]", "Survived", "No test", "Changes nothing"]
+    listed: dict[str, list[str]] = {outcome: [] for outcome in ("survived", "no test", NOTHING, "noticed")}
     for mutant, outcome in sorted(outcomes.found.items(), key=lambda pair: pair[0].key):
-        note = " (no test)" if outcome == "no test" else ""
-        if outcome != "noticed":
-            survivors.append(f"- `{mutant.file}`: `{in_a_line(mutant.old)}` as `{in_a_line(mutant.new)}`{note}")
+        listed[outcome].append(f"- `{mutant.file}`: `{in_a_line(mutant.old)}` as `{in_a_line(mutant.new)}`")
+    survivors = [*listed["survived"], *(f"{line} (no test)" for line in listed["no test"])]
     tried, every = len(outcomes.found), len(outcomes.by_key)
     drawn = f"{tried:,} of {every:,} mutants have been tried, drawn at random.\n\n"
     table = tabulate(rows, headers, tablefmt="github", disable_numparse=True)
-    return "\n".join([HEAD + drawn + table, f"\n## Not noticed\n\nMade by {redo}.\n", *survivors]) + "\n"
+    lines = [HEAD + drawn + table, f"\n## Not noticed\n\nMade by {redo}.\n", *survivors]
+    if listed[NOTHING]:
+        lines += ["\n## Changes nothing\n", *listed[NOTHING]]
+    return "\n".join(lines) + "\n"
 
 
 def in_a_line(text: str) -> str:
@@ -271,10 +193,12 @@ def in_a_line(text: str) -> str:
 
 
 def share(count: Counter[str]) -> str:
-    """Return the share of mutants that were noticed, in percent, with Wilson's interval."""
+    """Return the share of mutants that were noticed, of those that change something, with Wilson's interval."""
     from scipy.stats import binomtest
 
-    noticed, every = count["noticed"], sum(count.values())
+    noticed, every = count["noticed"], sum(count.values()) - count[NOTHING]
+    if not every:
+        return ""
     low, high = binomtest(noticed, every).proportion_ci(method="wilson")
     return f"{100 * noticed / every:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
@@ -295,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reach(options.folder)
         return 0
     outcomes = Outcomes(LIST, all_mutants())
-    unnoticed = [mutant for mutant, outcome in outcomes.found.items() if outcome != "noticed"]
+    unnoticed = [mutant for mutant, outcome in outcomes.found.items() if outcome in ("survived", "no test")]
     new = (mutant for mutant in outcomes.by_key.values() if mutant not in outcomes.found)
     if options.minutes:
         waiting = unnoticed if options.again else new

@@ -1,15 +1,26 @@
 """Mutation: the faults that are made, the tests they are given, and the list and page of their outcomes."""
 
 import ast
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from types import SimpleNamespace
 
 import pytest
 
-from pebench.benchmarks import mutation
+from pebench.benchmarks import mutation, reached
 from pebench.benchmarks.mutants import mutants_of
-from pebench.benchmarks.mutation import Outcomes, Reach, all_mutants, fails, page, prepare_worker, share, try_mutant
+from pebench.benchmarks.mutation import (
+    NOTHING,
+    Outcomes,
+    all_mutants,
+    fails,
+    page,
+    prepare_worker,
+    share,
+    try_mutant,
+)
+from pebench.benchmarks.reached import Reach
 
 SOURCE = '''"""Words 1."""
 from typing import TYPE_CHECKING
@@ -87,7 +98,7 @@ def test_a_mutant_gets_the_tests_of_its_line_fastest_first(monkeypatch):
     lines.update({12: [""], 13: [""]})  # a file that only declares
     assert reach.tests(imported) == ["tests/a/t.py::beside", "tests/a/t.py::near"]
     lines[12] = ["t.py::slow|run", "t.py::fast (call)|"]
-    monkeypatch.setattr(mutation, "MOST_S", 1.5)
+    monkeypatch.setattr(reached, "MOST_S", 1.5)
     assert reach.tests(mutant) == ["t.py::fast", "t.py::beside"]
 
 
@@ -112,7 +123,13 @@ def test_the_page_has_shares_and_every_survivor(tmp_path):
     assert "33.3 [6.1, 79.2]" in text
     assert "- `a/b.py`: `3` as `4`\n" in text
     assert "(no test)" in text
-    assert share({"noticed": 9, "survived": 1}) == "90.0 [59.6, 98.2]"
+    assert "## Changes nothing" not in text
+    outcomes.add(first, NOTHING)
+    text = page(outcomes, "`it`")
+    assert "50.0 [9.5, 90.5]" in text  # one of the two that change something
+    assert text.endswith("## Changes nothing\n\n- `a/b.py`: `3` as `4`\n")
+    assert share(Counter({"noticed": 9, "survived": 1, NOTHING: 5})) == "90.0 [59.6, 98.2]"
+    assert share(Counter({NOTHING: 5})) == ""
 
 
 @pytest.mark.slow
