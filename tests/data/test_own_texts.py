@@ -187,7 +187,7 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     lines.write_text('{"text": "a", "label": 1}\n\n{"text": "b", "label": []}\n')
     assert "line 3, column" in refusal(lines)  # it goes on behind an empty line
     lines.write_text("\n\n")
-    assert "no rows" in refusal(lines)
+    assert "It has: none" in refusal(lines)
     lines.write_text('{"text": "a", "label": 1}\n[1]\n')
     assert ", line 2: expected an object" in refusal(lines)
     table = tmp_path / "a.parquet"
