@@ -209,14 +209,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--folder", type=Path, default=ROOT / "runs" / "mutation", help="where it keeps what tests reach"
     )
-    parser.add_argument("--reach", action="store_true", help="run the tests with coverage, first")
+    parser.add_argument("--reach", nargs="*", metavar="TESTS", help="run all tests, or these, with coverage, first")
     parser.add_argument("--minutes", type=float, default=0.0, help="time for mutants")
     parser.add_argument("--again", action="store_true", help="try again those that were not noticed")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="mutants at a time")
     parser.add_argument("--output", type=Path, help="write the page to this file, too")
     options = parser.parse_args(arguments)
-    if options.reach:
-        reach(options.folder)
+    if options.reach is not None:
+        reach(options.folder, options.reach)
         return 0
     outcomes = Outcomes(LIST, all_mutants())
     unnoticed = [mutant for mutant, outcome in outcomes.found.items() if outcome in ("survived", "no test")]

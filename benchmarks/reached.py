@@ -3,7 +3,8 @@
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,13 +24,19 @@ data_file = %s/coverage
 """
 
 
-def reach(folder: Path) -> None:
-    """Run the default tests with coverage; leave in a folder which test reaches which line, and how long each takes."""
+def reach(folder: Path, tests: Sequence[str] = ()) -> None:
+    """Run tests with coverage; leave in a folder which test reaches which line, and how long each takes.
+
+    Args:
+        folder: The folder; what it holds of other tests stays.
+        tests: Files of tests; by default all of the default run.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "coveragerc"
     settings.write_text(COVERAGE % folder.resolve())
     words = ["-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", f"--cov-config={settings}"]
-    words += ["--cov-report=", f"--junitxml={folder}/junit.xml", "-p", "no:cacheprovider"]
+    words += ["--cov-report=", f"--junitxml={folder}/{time.time_ns()}.xml", "-p", "no:cacheprovider"]
+    words += ["--cov-append", *tests] if tests else []
     subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)  # a failing test reaches lines, too
     combine = ["-m", "coverage", "combine", "--append", f"--rcfile={settings}"]  # what tests' processes have left
     subprocess.run([sys.executable, *combine], cwd=ROOT, check=False)
@@ -38,7 +45,8 @@ def reach(folder: Path) -> None:
 def seconds_of_tests(folder: Path) -> dict[str, float]:
     """Return how long each test takes, by its name as pytest takes it."""
     found = {}
-    for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
+    files = sorted(folder.glob("*.xml"))  # of several calls, the last one last
+    for case in itertools.chain.from_iterable(ElementTree.parse(file).iter("testcase") for file in files):
         module = case.attrib["classname"].replace(".", "/")
         if (ROOT / f"{module}.py").exists() and case.find("skipped") is None:
             found[f"{module}.py::{case.attrib['name']}"] = float(case.attrib["time"])

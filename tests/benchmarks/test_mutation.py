@@ -20,7 +20,7 @@ from pebench.benchmarks.mutation import (
     share,
     try_mutant,
 )
-from pebench.benchmarks.reached import Reach
+from pebench.benchmarks.reached import Reach, seconds_of_tests
 
 SOURCE = '''"""Words 1."""
 from typing import TYPE_CHECKING
@@ -144,3 +144,22 @@ def test_a_mutant_is_noticed_by_a_test_of_its_line_and_by_no_other(tmp_path):
         endless.write_text("import time\ndef test_it():\n    time.sleep(600)\n")
         assert pool.submit(fails, [str(endless)], 5).result(timeout=60)
     assert outcomes == ["noticed", "survived", "no test"]
+
+
+def test_times_of_tests_are_those_of_the_last_call(tmp_path):
+    case = '<testsuite><testcase classname="tests.benchmarks.test_mutation" name="{}" time="{}"/></testsuite>'
+    for number, (name, seconds) in enumerate([("one", 1), ("two", 2), ("one", 3)]):
+        (tmp_path / f"{number}.xml").write_text(case.format(name, seconds))
+    file = "tests/benchmarks/test_mutation.py"
+    assert seconds_of_tests(tmp_path) == {f"{file}::one": 3.0, f"{file}::two": 2.0}
+
+
+@pytest.mark.slow
+def test_what_tests_reach_is_added_to_what_others_reach(tmp_path):
+    files = ["src/pebench/formatting.py", "src/pebench/encodings/options.py"]
+    for file in files:
+        reached.reach(tmp_path, [file])
+    known = Reach(tmp_path)
+    assert {name.partition("::")[0] for name in known.seconds} == {*files}
+    for file in files:
+        assert known.data.contexts_by_lineno(str(mutation.ROOT / file))
