@@ -28,7 +28,7 @@ NOTATION = {
 }
 """Letters of formulas, by the group of the encoding."""
 
-CARD = ("Acts on", "Positions", "Models", "Shift", "Beyond", "Parameters")
+CARD = ("Acts on", "Positions", "Models", "Shift", "Beyond", "KV cache", "Parameters")
 """Rows of a card."""
 
 PARTS = {
