@@ -9,8 +9,13 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import (
-    KV_CACHE, EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width,
-)  # fmt: skip
+    KV_CACHE,
+    EncodingSpec,
+    PositionalEncoding,
+    build_encoding,
+    grid_positions,
+    query_width,
+)
 from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper, leaves, neighbour_mixers, overrides
