@@ -1,195 +1,234 @@
-"""Time a training step with each encoding against one with none.
+"""Measure what a training step with each encoding takes beside one with none: time and memory, at several lengths.
 
-The language model of `throughput` (W2) and an image classifier of its shape, at two lengths each with as many tokens in
-a batch. Encodings take turns with `none` in random order, so that a busy machine slows all of them alike. On a machine
-that does nothing else, run
-    python -m benchmarks.studies.encoding_costs --threads 2 --output results/studies/encoding_costs.md
+A small language model on 256, 1,024 and 4,096 tokens and a small image classifier on 256 and 1,024 patches. On a CPU
+each encoding has a process of its own, whose peak of memory is that of its steps; then its steps and those of `none`
+take turns, so that a busy machine slows both alike. What is known is written after each: --minutes, or Ctrl-C, ends it
+early without loss. With --output the figures stand beside the page, as JSON, from which the scorecard takes them. On a
+machine that does nothing else, run
+    python -m benchmarks.studies.encoding_costs --threads 2 --minutes 60 --output results/studies/encoding_costs.md
 """
 
 import argparse
 import random
 import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from tabulate import tabulate
-from torch import Tensor
 
-from pebench.benchmarks.studies.pages import circumstances, report_progress, write_page
-from pebench.benchmarks.studies.timing import time_loop
-from pebench.benchmarks.studies.workloads import PATCH, Workload, make_tensors, random_batch
-from pebench.encodings import EncodingSpec, build_encoding
+from pebench.benchmarks.studies import step_costs
+from pebench.benchmarks.studies.pages import Page, circumstances, report_progress, write_page
+from pebench.benchmarks.studies.processes import in_fresh_process
+from pebench.benchmarks.studies.step_costs import Question, StepCost, step_cost
+from pebench.benchmarks.studies.workloads import PATCH, Workload
 from pebench.encodings.registry import encoding_cards
-from pebench.models import LanguageModel, ViT
-from pebench.models.attention import fastest_kernel
-from pebench.models.base import SequenceModule
 
-TOKENS = 2048  # in a batch
-LENGTHS = (64, 256)
-GROUP = 3  # encodings between two blocks of `none`
-STEPS, CUDA_STEPS = 2, 20  # of a block
+TOKENS = 2048  # in a batch, or one text where that is longer
+LENGTHS = {"text": (256, 1024, 4096), "image": (256, 1024)}
+LONG = 1024  # tokens beyond which the model has one layer
+STEPS, CUDA_STEPS = 2, 20  # with an encoding, each beside one with `none`
 BARS = dict.fromkeys(("rope", "add", "learned", "concat"), 1.05) | dict.fromkeys(("alibi", "sandwich"), 1.25)
-"""The largest ratio of a step at the larger length to one of `none` that is accepted."""
+"""The largest ratio of a step on text of the first length to one of `none` that is accepted."""
 
 BAR_ROUNDS = 5
-"""Rounds of those with a bar for each round of all."""
+"""Rounds there of those with a bar for each round of all."""
 
-Ratios = dict[str, list[float]]
-"""Seconds of a step over those of `none`, in each round; no ratios where an encoding does not serve the model."""
-
-
-def workload(text: bool, length: int, quick: bool) -> Workload:
-    """Return the width, depth and heads of W2, for text or images of a length."""
-    size, width, depth = length if text else round(length**0.5) * PATCH, 24 if quick else 384, 1 if quick else 6
-    batch = 1 if quick else TOKENS // length
-    return Workload("", "lm" if text else "image", depth, width, depth, batch, size, 65 if text else 10, 1)
+Found = dict[str, list[StepCost]]
+"""Costs of an encoding in each round."""
 
 
-def make_model(name: str, work: Workload) -> SequenceModule | None:
-    """Build the model with an encoding, or return None if the encoding does not serve it."""
-    extent = (work.size,) if work.kind == "lm" else (work.size // PATCH,) * 2
+@dataclass(frozen=True)
+class Column:
+    """A model at one length, and what was measured in it.
+
+    Args:
+        kind: ``text`` or ``image``.
+        tokens: Number of tokens, or of patches.
+        work: The model and its batch.
+        found: Costs by encoding and round.
+    """
+
+    kind: str
+    tokens: int
+    work: Workload
+    found: Found = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+        return f"{self.kind}, {self.tokens:,} {'tokens' if self.kind == 'text' else 'patches'}"
+
+    def why(self, name: str) -> str:
+        """Return the reason why an encoding has no cost here; empty if it has one or was not measured yet."""
+        return next((cost.why for cost in self.found.get(name, ()) if cost.why), "")
+
+    def times(self, name: str) -> list[float]:
+        """Return the time of a step over that of `none`, by round."""
+        return [cost.time for cost in self.found.get(name, ()) if not cost.why]
+
+    def memories(self, name: str) -> list[float]:
+        """Return the memory of a step over the median of that with `none`, by round."""
+        none = statistics.median([cost.gib for cost in self.found.get("none", ())] or [0.0])
+        return [cost.gib / none for cost in self.found.get(name, ()) if none and not cost.why]
+
+
+def columns(quick: bool, steps: int) -> list[Column]:
+    """Return the models, tiny ones and a sixteenth of the lengths with `quick`."""
+    found = []
+    for kind, lengths in LENGTHS.items():
+        for length in lengths:
+            tokens, text = length // 16 if quick else length, kind == "text"
+            size = tokens if text else round(tokens**0.5) * PATCH
+            depth, width, heads = (1, 24, 1) if quick else (1 if tokens > LONG else 2, 256, 4)
+            batch = 1 if quick else max(1, TOKENS // tokens)
+            name, outputs = ("lm", 65) if text else ("image", 10)
+            found.append(Column(kind, tokens, Workload("", name, depth, width, heads, batch, size, outputs, steps)))
+    return found
+
+
+def measure(options: argparse.Namespace, names: Sequence[str], found: Sequence[Column]) -> Iterator[None]:
+    """Measure every encoding in every column, and yield after each, until no round or no time is left."""
+    until = time.monotonic() + 60 * options.minutes
+    threads = options.threads or torch.get_num_threads()
+    for turn in range(options.rounds):
+        for column in found:
+            # the ratio of memory needs that of `none`; the order of the others is random
+            often = [name for name in names if name in BARS] * (BAR_ROUNDS - 1 if column is found[0] else 0)
+            order = random.Random(turn).sample([*names, *often], len(names) + len(often))
+            for name in ["none", *order]:
+                if time.monotonic() > until:
+                    report_progress(f"{options.minutes:g} minutes are over: ended in round {turn + 1}, {column.title}")
+                    return
+                if column.why(name):  # it would be the same
+                    continue
+                question = Question(name, column.work, options.device, threads, options.gib)
+                column.found.setdefault(name, []).append(_cost(question))
+                shown = median_cell(column.times(name), column.why(name))
+                memory = median_cell(column.memories(name), column.why(name))
+                report_progress(f"round {turn + 1}, {column.title}, {name}: time {shown}, memory {memory}")
+                yield
+
+
+def _cost(question: Question) -> StepCost:
+    """Measure one encoding; on a CPU in a process of its own, which the system may end for lack of memory."""
+    if question.device != "cpu":
+        return step_cost(question)
     try:
-        build_encoding(name, EncodingSpec(work.width, work.heads, work.depth, extent, causal=work.kind == "lm"))
-    except ValueError:
-        return None
-    if work.kind == "lm":
-        shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
-        return LanguageModel(name, vocab_size=work.outputs, max_len=work.size, **shape)
-    return ViT(
-        name, image_size=work.size, patch_size=PATCH, d_model=work.width, num_layers=work.depth, num_heads=work.heads
+        return in_fresh_process(step_cost, question, step_costs.__name__)
+    except BrokenProcessPool:
+        return StepCost(why="its process died")
+
+
+def median_cell(ratios: Sequence[float], why: str) -> str:
+    """Return the median of ratios with the smallest and the largest, or why there are none."""
+    if not ratios:
+        return why
+    around = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{statistics.median(ratios):.2f}{around}"
+
+
+def tables(names: Sequence[str], found: Sequence[Column]) -> str:
+    """Return the tables of time and of memory."""
+    heads = ["Encoding", *(column.title for column in found)]
+    times, memories = [], []
+    for name in names:
+        whys = [column.why(name) for column in found]
+        cells = [median_cell(column.times(name), why) for column, why in zip(found, whys, strict=True)]
+        times.append([f"`{name}`", *cells, kernels(name, found)])
+        cells = [median_cell(column.memories(name), why) for column, why in zip(found, whys, strict=True)]
+        memories.append([f"`{name}`", *cells])
+    shown = {"tablefmt": "pipe", "disable_numparse": True}
+    return (
+        f"## Time\n\n{tabulate(times, [*heads, 'attention: text; images'], **shown)}\n\n"
+        f"## Memory\n\n{tabulate(memories, heads, **shown)}\n"
     )
 
 
-def measure_ratios(work: Workload, names: Sequence[str], rounds: int, device: torch.device) -> Iterator[Ratios]:
-    """Time every encoding beside `none` just before and just after, and yield all ratios after each few of them."""
-    data = tuple(tensor.to(device) for tensor in make_tensors(work, 4 * work.batch))
-    ratios: Ratios = {}
-
-    def seconds(name: str) -> float | None:
-        module = make_model(name, work)
-        return None if module is None else time_loop(work, module.to(device), data, device)
-
-    for turn in range(rounds):
-        order = random.Random(turn).sample(names, len(names))
-        before = seconds("none") or 0.0
-        for start in range(0, len(order), GROUP):
-            times = {name: seconds(name) for name in order[start : start + GROUP]}
-            after = seconds("none") or 0.0
-            for name, time in times.items():
-                found = ratios.setdefault(name, [])
-                if time is not None:
-                    found.append(2 * time / (before + after))
-                report_progress(f"{work.kind}, {work.positions} positions, {name}: {median_cell(ratios, name)}")
-            before = after
-            yield ratios
-
-
-def attention_kernel(name: str, work: Workload) -> str:
-    """Return the name of the attention kernel that a step with an encoding takes on a CPU."""
-    module, seen = make_model(name, work), []
-    if module is None:
-        return "-"
-
-    def choose_and_note(q: Tensor, mask: Tensor | None) -> str:
-        seen.append(fastest_kernel(q, mask) + (" with bias" if mask is not None else ""))
-        return fastest_kernel(q, mask)
-
-    with module.trunk.using_kernel(choose_and_note):
-        module.loss(random_batch(work, make_tensors(work, work.batch), torch.device("cpu")))
-    return " and ".join(sorted(set(seen)))
-
-
-def attention_kernels(name: str) -> str:
+def kernels(name: str, found: Sequence[Column]) -> str:
     """Return the attention kernels of text and of images, or the one that both take."""
-    small = [replace(workload(text, LENGTHS[0], quick=True), batch=2) for text in (True, False)]
-    return "; ".join(dict.fromkeys(attention_kernel(name, work) for work in small))
+    seen = {
+        column.kind: next((cost.kernel for cost in column.found.get(name, ()) if cost.kernel), "-")
+        for column in reversed(found)  # the shortest last, as the longest may take too much memory
+    }
+    return "; ".join(dict.fromkeys(seen[kind] for kind in LENGTHS))
 
 
-def median_cell(ratios: Ratios, name: str) -> str:
-    """Return the median of an encoding's ratios with the smallest and the largest."""
-    if name not in ratios:
-        return ""  # not measured yet
-    values = ratios[name]
-    if not values:
-        return "does not serve"
-    around = f" ({min(values):.2f} to {max(values):.2f})" if len(values) > 1 else ""
-    return f"{statistics.median(values):.2f}{around}"
+def bars(names: Sequence[str], column: Column) -> str:
+    """Return the encodings that have a bar, and whether they keep it."""
+    lines = [f"\nThose with a bar on the time, {column.title}, with {BAR_ROUNDS} measurements in each round:\n\n"]
+    for name in BARS:
+        if name in names and (times := column.times(name)):
+            kept = "kept" if statistics.median(times) <= BARS[name] else "not kept"
+            lines.append(f"- `{name}`: {median_cell(times, '')}, bar {BARS[name]:.2f}: {kept}.\n")
+    return "".join(lines) if len(lines) > 1 else ""
 
 
-def introduction(arguments: Sequence[str], rounds: int, device: torch.device) -> str:
-    """Return the text above the table."""
-    once = "one round; how far rows without work of their own lie from 1 is noise"
-    repeated = f"median of {rounds} rounds (smallest to largest)" if rounds > 1 else once
+def introduction(arguments: Sequence[str], options: argparse.Namespace, found: Sequence[Column]) -> str:
+    """Return the text above the tables."""
+    models = {column.work.depth: column.work for column in found}
+    layers = " and ".join(f"{depth} layer{'s' * (depth > 1)}" for depth in sorted(models, reverse=True))
+    work = found[0].work
     return (
         "# A training step with each encoding, beside one without\n\n"
-        f"{circumstances('encoding_costs', arguments, device)}"
-        f"Seconds of a step over those of `none` just before and after: {repeated}. 6 layers of width "
-        f"384, 6 heads, {TOKENS} tokens in a batch; causal text, and square images. `pebench cite NAME` says where "
-        "each is from.\n\n"
+        f"{circumstances('encoding_costs', arguments, torch.device(options.device), options.threads)}"
+        f"A step over one of `none`: seconds of {work.steps} steps of each, in turns, and the peak of memory beyond "
+        "the process and its imports. The median where there are several rounds, with the smallest and the largest; "
+        "with one round, how far rows without work of their own lie from 1 is noise. Models of "
+        f"{layers} (one beyond {LONG:,} tokens), width {work.width}, {work.heads} heads, {TOKENS:,} tokens in a batch, "
+        "or one text where that is longer; causal text, and square images. In a deeper model a change of the input "
+        "weighs less, and one of every layer the same. `pebench cite NAME` says where each is from.\n\n"
     )
 
 
-def table(names: Sequence[str], columns: dict[str, Ratios], kernels: dict[str, str]) -> str:
-    """Return the table of every encoding's ratios and attention kernel."""
-    rows = []
+def figures(names: Sequence[str], found: Sequence[Column], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures, as `pebench.results.scorecard.costs` reads them."""
+    costs: dict[str, Any] = {}
     for name in names:
-        cells = [median_cell(ratios, name) for ratios in columns.values()]
-        rows.append([f"`{name}`", *cells, kernels[name]])
-    head = ["Encoding", *columns, "attention on a CPU: text; images"]
-    return tabulate(rows, head, tablefmt="pipe", disable_numparse=True) + "\n"
+        for column in found:
+            cell: dict[str, Any] = {}
+            if why := column.why(name):
+                cell = {"why": why}
+            elif (times := column.times(name)) and (memories := column.memories(name)):
+                cell = {"time": statistics.median(times), "memory": statistics.median(memories)}
+                cell["rounds"] = [{"time": cost.time, "gib": cost.gib} for cost in column.found[name]]
+            if cell:
+                costs.setdefault(name, {}).setdefault(column.kind, {})[str(column.tokens)] = cell
+    return {"device": options.device, "costs": costs}
 
 
-def bars(ratios: Ratios, rounds: int) -> str:
-    """Return the encodings that have a bar, and whether they keep it."""
-    lines = [f"\nThose with a bar, on text of {LENGTHS[-1]} tokens, in {rounds} rounds of their own:\n\n"]
-    for name, found in ratios.items():
-        kept = "kept" if statistics.median(found) <= BARS[name] else "not kept"
-        lines.append(f"- `{name}`: {median_cell(ratios, name)}, bar {BARS[name]:.2f}: {kept}.\n")
-    return "".join(lines)
-
-
-def pages(
-    arguments: Sequence[str], names: Sequence[str], rounds: int, device: torch.device, quick: bool
-) -> Iterator[str]:
-    """Yield the page each time that a few encodings more have been measured."""
-    steps = 1 if quick else CUDA_STEPS if device.type == "cuda" else STEPS
-    page = introduction(arguments, rounds, device)
-    kernels = {name: attention_kernels(name) for name in names}
-    columns: dict[str, Ratios] = {}
-    for text in (True, False):
-        for length in LENGTHS:
-            work = replace(workload(text, length, quick), steps=steps)
-            for ratios in measure_ratios(work, names, rounds, device):
-                columns[f"{'text' if text else 'image'}, {length} tokens"] = ratios
-                yield page + table(names, columns, kernels)
-    page += table(names, columns, kernels)
-    work = replace(workload(True, LENGTHS[-1], quick), steps=steps)
-    barred = [name for name in BARS if name in names]
-    for ratios in measure_ratios(work, barred, BAR_ROUNDS * rounds, device):
-        in_order = {name: ratios[name] for name in barred if name in ratios}
-        yield page + bars(in_order, BAR_ROUNDS * rounds)
+def pages(arguments: Sequence[str], options: argparse.Namespace) -> Iterator[Page]:
+    """Yield the page and its figures each time that an encoding more has been measured."""
+    names = sorted(options.pe or {*encoding_cards()} - {"none"})
+    found = columns(options.quick, 1 if options.quick else STEPS if options.device == "cpu" else CUDA_STEPS)
+    top = introduction(arguments, options, found)
+    for _ in measure(options, names, found):
+        yield Page(top + tables(names, found) + bars(names, found[0]), figures(["none", *names], found, options))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Measure, and write the page."""
-    parser = argparse.ArgumentParser(description="Time a training step with each encoding against one without.")
+    parser = argparse.ArgumentParser(description="Measure a training step with each encoding against one without.")
     parser.add_argument(
         "--rounds", type=int, default=1, help="of all encodings; those with a bar have five times as many"
     )
-    everyone = sorted(set(encoding_cards()) - {"none"})
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many minutes")
+    everyone = sorted({*encoding_cards()} - {"none"})
     parser.add_argument("--pe", action="append", choices=everyone, help="an encoding (repeatable); by default all")
     parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
+    parser.add_argument(
+        "--gib", type=float, default=8.0, help="memory that a model may take on a CPU; by default 8 GiB"
+    )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--output", type=Path, help="Markdown file for the page")
+    parser.add_argument("--output", type=Path, help="Markdown file for the page; its figures are written beside it")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
     options = parser.parse_args(arguments)
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    names, device = options.pe or everyone, torch.device(options.device)
-    return write_page(pages(arguments, names, options.rounds, device, options.quick), options.output)
+    return write_page(pages(arguments, options), options.output)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +27,26 @@ def train_again(config: RunConfig, measure: runner.Measure) -> Record:
         return runner.train(config, Options(Path(out), device="cpu", threads=1), measure=measure)
 
 
-def as_finished(function: Callable[[Item], Result], items: Sequence[Item], jobs: int) -> Iterator[tuple[int, Result]]:
+def in_fresh_process(function: Callable[[Item], Result], item: Item, imports: str) -> Result:
+    """Apply a function in a process that has done nothing but imports, so that its peak of memory is the function's.
+
+    Args:
+        function: Function of a module, which other processes can import.
+        item: The argument.
+        imports: Module that a server imports once, from which each process is forked.
+
+    Raises:
+        BrokenProcessPool: If the process dies.
+    """
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload([imports])
+    [(_, result)] = as_finished(function, [item], 1, server)
+    return result
+
+
+def as_finished(
+    function: Callable[[Item], Result], items: Sequence[Item], jobs: int, context: BaseContext | None = None
+) -> Iterator[tuple[int, Result]]:
     """Apply a function in other processes, and yield each item's place and result as soon as it has one.
 
     Where the caller stops early, as it does on Ctrl-C, what has not finished is ended.
@@ -35,10 +55,11 @@ def as_finished(function: Callable[[Item], Result], items: Sequence[Item], jobs:
         function: Function of a module, which other processes can import.
         items: Items to apply it to, such as configurations of runs.
         jobs: Number of processes.
+        context: Way to start them; by default each is spawned.
     """
-    spawn = multiprocessing.get_context("spawn")
+    context = context or multiprocessing.get_context("spawn")
     leave_interrupts_to_us = (signal.SIGINT, signal.SIG_IGN)
-    pool = ProcessPoolExecutor(jobs, spawn, initializer=signal.signal, initargs=leave_interrupts_to_us)
+    pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=leave_interrupts_to_us)
     try:
         places = {pool.submit(function, item): place for place, item in enumerate(items)}
         for future in as_completed(places):

@@ -56,6 +56,26 @@ def time_loop(
         half: Take the loss under bfloat16 autocast.
         captured: Capture the step as one CUDA graph, and replay it.
     """
+    step = make_step(work, model, data, device, compiled=compiled, half=half, captured=captured)
+    start = 0.0
+    for number in range(WARM_UP + work.steps):
+        if number == WARM_UP:
+            start = now(device)
+        step()
+    return (now(device) - start) / work.steps
+
+
+def make_step(
+    work: Workload,
+    model: nn.Module,
+    data: Tensors,
+    device: torch.device,
+    *,
+    compiled: bool = False,
+    half: bool = False,
+    captured: bool = False,
+) -> Callable[[], None]:
+    """Return a function that makes a training step of `time_loop`, whose arguments it takes."""
     optimizer = make_optimizer(model, captured)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 100))
     take_loss = torch.compile(model.loss) if compiled else model.loss
@@ -68,14 +88,13 @@ def time_loop(
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    make_step = capture(step) if captured else step
-    start = 0.0
-    for number in range(WARM_UP + work.steps):
-        if number == WARM_UP:
-            start = now(device)
-        make_step()
+    replay = capture(step) if captured else step
+
+    def scheduled() -> None:
+        replay()
         scheduler.step()
-    return (now(device) - start) / work.steps
+
+    return scheduled
 
 
 def make_optimizer(model: nn.Module, captured: bool) -> torch.optim.Optimizer:

@@ -15,6 +15,7 @@ from pebench.encodings.cards import EncodingCard
 from pebench.encodings.families import GROUPS, group_of
 from pebench.encodings.registry import encoding_cards, load_encoding
 from pebench.results.citations import bibtex
+from pebench.results.scorecard.costs import Cost, read_costs
 from pebench.results.titles import headline
 
 SECTION = re.compile(r"^(Args|Shape|Raises|Source|Differs from the paper|Example|Returns):\n((?:(?: {4}.*)?\n)*)", re.M)
@@ -28,7 +29,7 @@ NOTATION = {
 }
 """Letters of formulas, by the group of the encoding."""
 
-CARD = ("Acts on", "Positions", "Models", "Shift", "Beyond", "Parameters")
+CARD = ("Acts on", "Positions", "Models", "Shift", "Beyond", "KV cache", "Parameters")
 """Rows of a card."""
 
 PARTS = {
@@ -150,18 +151,22 @@ def _options(card: EncodingCard) -> str:
 
 
 def _costs(card: EncodingCard) -> str:
-    page = next(path for path in sorted(ROOT.glob("results/**/encoding_costs.md")))
-    lines = page.read_text(encoding="utf-8").splitlines()
-    row = next((line for line in lines if line.startswith(f"| `{card.name}`")), None)
-    if row is None:
+    found = read_costs(ROOT / "results").of(card.name)
+    rows = [
+        {"Tokens": f"{tokens:,}"} | ({"Time": cost.why, "Memory": ""} if cost.why else _ratios(cost))
+        for tokens, cost in found.items()
+        if cost != Cost()
+    ]
+    if not rows:
         return ""
-    head = next(line for line in lines if line.startswith("| Encoding"))
-    names, values = ([cell.strip() for cell in line.strip("|").split("|")][1:] for line in (head, row))
-    link = f"{'../' + page.relative_to(ROOT).as_posix()}"
     return (
-        f"## What it costs\n\nSeconds of a training step on a CPU, over those of `none` just before and after it "
-        f"([measured]({link})):\n\n{table([dict(zip(names, values, strict=True))])}"
+        "## What it costs\n\nA training step of a small model of causal text, over one with `none` ([measured]"
+        f"(../results/studies/encoding_costs.md)):\n\n{table(rows)}"
     )
+
+
+def _ratios(cost: Cost) -> dict[str, str]:
+    return {"Time": f"{cost.time:.2f}", "Memory": f"{cost.memory:.2f}"}
 
 
 def _results(card: EncodingCard) -> str:

@@ -1,23 +1,125 @@
-"""The study of encodings' costs measures them on text and images, and writes its page."""
+"""The study of encodings' costs measures time and memory on text and images, and writes its page and figures."""
 
-from pebench.benchmarks.studies import encoding_costs
+import argparse
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pebench.benchmarks.studies import encoding_costs, step_costs
+from pebench.benchmarks.studies.step_costs import Question, StepCost
+from pebench.benchmarks.studies.workloads import Workload
+
+QUICK = ["--quick", "--device", "cpu", "--threads", "1"]
+WIDE = Workload("", "lm", depth=1, width=32, heads=2, batch=2, size=512, outputs=65, steps=1)
 
 
-def test_encodings_are_measured_on_text_and_images(tmp_path):
+def question(name: str, work: Workload = WIDE, gib: float = 8.0) -> Question:
+    return Question(name, work, "cpu", 1, gib)
+
+
+def cells(table: str) -> dict[str, list[str]]:
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    return {line[0]: line[1:] for line in lines if len(line) > 1 and line[0].startswith("`")}
+
+
+def test_encodings_are_measured_on_text_and_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding_costs, "in_fresh_process", lambda function, item, imports: function(item))
+    monkeypatch.setattr(step_costs, "_limit_memory", lambda gib: None)  # it would be this process's
+    peaks = itertools.count()
+    monkeypatch.setattr(step_costs.environment, "peak_memory_gib", lambda device: next(peaks))
     output = tmp_path / "costs.md"
     asked = [word for name in ("add", "alibi", "t5-bias", "transformer-xl") for word in ("--pe", name)]
-    assert encoding_costs.main([*asked, "--quick", "--device", "cpu", "--output", str(output)]) == 0
-    page = output.read_text()
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
-    cells = {line[0]: line[1:] for line in lines if len(line) > 1}
-    assert cells["`alibi`"][-1] == "sdpa with bias"
-    assert cells["`t5-bias`"][-1] == "matmul with bias"
-    assert cells["`transformer-xl`"].count("does not serve") == 2
-    assert [name for name in cells if name.startswith("`")] == ["`add`", "`alibi`", "`t5-bias`", "`transformer-xl`"]
-    assert "- `add`: " in page
-    assert "- `rope`: " not in page
+    assert encoding_costs.main([*asked, *QUICK, "--output", str(output)]) == 0
+    time, memory = map(cells, output.read_text().split("## Memory"))
+    assert time["`alibi`"][-1] == "sdpa with bias"
+    assert time["`t5-bias`"][-1] == "matmul with bias"
+    assert time["`transformer-xl`"].count("does not serve") == 2
+    assert [*time] == [*memory] == ["`add`", "`alibi`", "`t5-bias`", "`transformer-xl`"]
+    assert "- `add`: " in output.read_text()
+    assert "- `rope`: " not in output.read_text()
+    figures = json.loads(output.with_suffix(".json").read_text())
+    assert figures["complete"]
+    cell = figures["costs"]["alibi"]["text"]["256"]
+    assert cell["time"] > 0
+    assert len(cell["rounds"]) == 1
+    assert figures["costs"]["transformer-xl"]["image"]["16"] == {"why": "does not serve"}
 
 
-def test_what_is_not_measured_yet_is_left_empty():
-    table = encoding_costs.table(["add", "rope"], {"text": {"rope": [1.0, 3.0, 2.0]}}, {"add": "sdpa", "rope": "sdpa"})
-    assert [line.split("|")[2].strip() for line in table.splitlines()[2:]] == ["", "2.00 (1.00 to 3.00)"]
+def test_memory_is_that_of_the_step() -> None:
+    """A bias of (H, L, L) is 2 MiB here; a trained one leaves several of them for the backward pass."""
+    none, t5 = (encoding_costs._cost(question(name)) for name in ("none", "t5-bias"))
+    assert t5.gib > none.gib + 4 / 1024
+    longer = encoding_costs._cost(question("t5-bias", replace(WIDE, size=1024)))
+    assert longer.gib > 3 * t5.gib  # quadratic
+    assert none.gib < 0.1  # without the process and its imports
+
+
+def test_time_is_a_ratio_to_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that each step of the encoding moves by 3 seconds and each of `none` by 2."""
+    seconds = [0.0]
+    monkeypatch.setattr(step_costs, "now", lambda device: seconds[0])
+
+    def steps(work, model, data, device):
+        taken = 2.0 if model.trunk.encoding.name == "none" else 3.0
+        return lambda: seconds.__setitem__(0, seconds[0] + taken)
+
+    monkeypatch.setattr(step_costs, "make_step", steps)
+    monkeypatch.setattr(step_costs, "_limit_memory", lambda gib: None)
+    assert step_costs.step_cost(question("add", replace(WIDE, steps=4))).time == 1.5
+
+
+def test_what_takes_too_much_memory_is_said() -> None:
+    assert encoding_costs._cost(question("t5-bias", replace(WIDE, size=2048), gib=0.05)).why == "more than 0.05 GiB"
+
+
+def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(*_: object) -> None:
+        raise encoding_costs.BrokenProcessPool
+
+    monkeypatch.setattr(encoding_costs, "in_fresh_process", dead)
+    assert encoding_costs._cost(question("add")).why == "its process died"
+
+
+def options(**changes: object) -> argparse.Namespace:
+    usual = {"minutes": math.inf, "rounds": 2, "threads": 1, "device": "cpu", "gib": 8.0, "quick": True, "pe": ["fox"]}
+    return argparse.Namespace(**usual | changes)
+
+
+def test_rounds_are_whole_and_what_does_not_serve_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str, int]] = []
+
+    def cost(question: Question) -> StepCost:
+        asked.append((question.name, question.work.kind, question.work.positions))
+        serves = question.work.kind == "lm" or question.name == "none"
+        return StepCost(2.0, 0.5 if question.name == "none" else 1.0) if serves else StepCost(why="does not serve")
+
+    monkeypatch.setattr(encoding_costs, "_cost", cost)
+    *_, page = encoding_costs.pages([], options())
+    assert asked.count(("fox", "lm", 256)) == 2
+    assert asked.count(("fox", "image", 16)) == 1
+    assert page.figures["costs"]["fox"]["text"]["256"]["memory"] == 2.0
+    time, memory = map(cells, page.text.split("## Memory"))
+    assert time["`fox`"][:-1] == ["2.00 (2.00 to 2.00)"] * 3 + ["does not serve"] * 2
+    assert memory["`fox`"] == ["2.00 (2.00 to 2.00)"] * 3 + ["does not serve"] * 2
+
+
+def test_minutes_end_it_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 25))  # seconds: two measurements within a minute, then it is over
+    monkeypatch.setattr(encoding_costs.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(encoding_costs, "_cost", lambda question: StepCost(1.0, 1.0))
+    pages = list(encoding_costs.pages([], options(minutes=1.0)))
+    assert len(pages) == 2
+    assert cells(pages[-1].text.partition("## Memory")[0])["`fox`"][:-1] == ["1.00", "", "", "", ""]
+
+
+def test_models_are_small_and_their_batches_equal() -> None:
+    found = encoding_costs.columns(quick=False, steps=1)
+    assert [(column.kind, column.work.positions) for column in found] == [
+        ("text", 256), ("text", 1024), ("text", 4096), ("image", 256), ("image", 1024)
+    ]  # fmt: skip
+    assert [column.work.batch * column.work.positions for column in found] == [2048, 2048, 4096, 2048, 2048]
+    assert [column.work.depth for column in found] == [2, 2, 1, 2, 2]

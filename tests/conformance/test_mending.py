@@ -20,6 +20,8 @@ CASES: list[tuple[str, dict[str, Any], str, list[str]]] = [
     ("fox", {"contextual": False}, "sparse", ["contextual = True"]),
     ("fox", {"contextual": False, "relative": False}, "sparse", ["contextual = True", "relative = True"]),
     ("learned", {"beyond": "goes on"}, "beyond", ["beyond = 'refuses'"]),
+    ("fox", {"kv_cache": "works"}, "cache", ["kv_cache = 'needs more'"]),
+    ("xpos", {"kv_cache": "works"}, "cache", ["kv_cache = 'goes stale'"]),
     ("kerple-log", {"size": "0"}, "size", ["size = '2 * num_layers * num_heads'"]),
     ("fire", {"idle": ()}, "gradients", ["idle = ('second.bias',)"]),
 ]

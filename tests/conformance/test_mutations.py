@@ -136,6 +136,9 @@ BROKEN = [
     Mutant("wrong number of parameters", "tupe", "max_len * d_model + 2 * d_model * d_model", "max_len * d_model + d_model * d_model"),
     Mutant("wrong number on grids", "cpe", "(3 ** num_axes + 1) * d_model", "4 * d_model"),
     Mutant("serves less than it says", "none", "    blind = True\n", "    blind = True\n\n    def __init__(self, spec):\n        super().__init__(spec)\n        if not spec.causal:\n            raise ValueError('none: no')\n"),
+    Mutant("gates in no cache, declared to work", "fox", 'kv_cache = "needs more"', 'kv_cache = "works"'),
+    Mutant("declared to go stale", "alibi", "    relative = True\n", "    relative = True\n    kv_cache = 'goes stale'\n"),
+    Mutant("squeezes longer texts in silence", "add", "sinusoid(positions, self", "sinusoid(positions * min(1.0, self.spec.max_len / len(positions)), self"),
     # offsets
     Mutant("off by one at the table's end", "shaw", "(offset + self.clip).long()", "(offset + self.clip + 1).long()"),
     Mutant("last place missing", "randomized", "generator=chance)[:size]", "generator=chance)[: size - 1]"),

@@ -197,5 +197,7 @@ def test_a_card_tells_settings_apart():
     learned = card(Subject("concat(table='learned')"), rounds=2)["parameters"]
     assert learned.endswith("declared: max_len * 8"), learned  # of these options, not of the class
     assert "declared" not in card(Subject("shifted(of='learned')"), rounds=2)["parameters"]
-    assert card(Subject("rope-mixed"), rounds=2)["serves"] == "grid, causal grid"
-    assert card(Subject("fox"), rounds=2)["beyond training"] == "asks for no positions"
+    of_images, of_content = card(Subject("rope-mixed"), rounds=2), card(Subject("fox"), rounds=2)
+    assert (of_images["serves"], of_images["KV cache"]) == ("grid, causal grid", "serves no causal text")
+    assert of_content["beyond training"] == "asks for no positions"
+    assert of_content["KV cache"] == "needs more than keys and values"

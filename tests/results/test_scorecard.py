@@ -10,6 +10,8 @@ import pytest
 
 from pebench.encodings.registry import encoding_cards
 from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
+from pebench.results.scorecard.costs import Cost, read_costs
+from pebench.results.scorecard.ranks import Rank
 from pebench.results.writers.html.scorecard import FILTERS, scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import Record, read_records, write_jsonl
@@ -63,10 +65,12 @@ def test_a_cell_has_mean_rank_and_score(records: list[Record]) -> None:
     card = scorecard(records)
     cells = {label: line(card, label).entries["language"] for label in ("rope", "add", "none")}
     assert [round(cell.estimate.mean, 4) for cell in cells.values() if cell.estimate] == [1.515, 1.616, 2.02]
-    assert [cell.rank for cell in cells.values()] == [1, 2, 4]
+    assert [cell.rank and cell.rank.place for cell in cells.values()] == [1, 2, 4]
     assert [cell.score for cell in cells.values()] == pytest.approx([1.0, 0.8, 0.0])
-    assert [line(card, label).entries["images"].rank for label in ("add", "none")] == [1, 2]  # more is better here
-    assert [line(card, label).entries["language-4x"].rank for label in ("rope", "add", "none")] == [1, 3, 2]
+    for key, order in {"images": ["add", "none"], "language-4x": ["rope", "none", "add"]}.items():  # more, and less
+        entries = [line(card, label).entries[key] for label in order]
+        assert [entry.rank for entry in entries] == [Rank(place, place, place) for place in range(1, len(order) + 1)]
+        assert [entry.leads for entry in entries] == [True, *[False] * (len(order) - 1)]
 
 
 def test_a_cell_without_a_value_says_why(records: list[Record]) -> None:
@@ -114,7 +118,8 @@ def test_an_encoding_of_ones_own_has_a_row(records: list[Record]) -> None:
     card = scorecard([*records, *foreign])
     mine = line(card, "mine:Wave")
     assert (mine.card, mine.fused, mine.beyond, mine.parameters) == (None, None, "", 7)
-    assert mine.entries["language"].rank == 1
+    assert mine.entries["language"].rank == Rank(1, 1, 1)
+    assert mine.costs[256] == Cost()
     assert card.lines[-1] is mine
     assert "mine:Wave" in scorecard_markdown(card)
     assert ">mine:Wave<" in scorecard_html(card)
@@ -123,7 +128,9 @@ def test_an_encoding_of_ones_own_has_a_row(records: list[Record]) -> None:
 def test_what_is_known_without_runs(records: list[Record]) -> None:
     card = scorecard(records)
     assert [line(card, label).fused for label in ("rope", "alibi", "some-layers")] == [True, False, None]
-    assert [line(card, label).beyond for label in ("rope", "learned")] == ["goes on", "refuses"]
+    assert [line(card, label).beyond for label in ("rope", "learned", "randomized")] == ["goes on", "refuses", ""]
+    caches = [line(card, label).kv_cache for label in ("alibi", "fox", "ntk-rope", "stack", "rope-mixed")]
+    assert caches == ["works", "needs more", "goes stale", "", ""]  # the last serves images alone
     assert [line(card, label).parameters for label in ("rope", "alibi")] == [7, None]
 
 
@@ -135,13 +142,13 @@ def test_advice_names_the_best_and_what_is_as_good(records: list[Record]) -> Non
     ]  # fmt: skip
     one = found["a language model at its trained length"]
     assert (one.take, one.result, one.among, one.fewest) == ("rope", "1.5150 ± 0.0373 bits per byte", 4, 3)
-    assert one.certainty == "separable from each of the other 3 measured"
+    assert one.certainty == "the only one of 4 that may be the best"
     near = [
         replace(record, metrics={"test/bits_per_byte": 1.5 + 0.02 * seed})
         for seed, record in enumerate(runs("lm-wikitext2", "alibi", {"": 1.0}))
     ]
     one = next(iter(advice(scorecard([*records, *near]))))
-    assert one.certainty == "best mean of 5; not separable from it: alibi"
+    assert one.certainty == "best mean of 5; these may be the best too: alibi"
 
 
 def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) -> None:
@@ -149,6 +156,11 @@ def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) 
     found = {one.need: one.take for one in advice(scorecard([*records, *biased]))}
     assert found["a language model that reads texts four times as long"] == "alibi"
     assert found["a language model that reads texts four times as long, with a fused attention kernel"] == "rope"
+    assert "a language model that reads texts four times as long, with a KV cache" not in found
+    gated = runs("lm-wikitext2", "fox", {"": 1.9, "4x": 1.1})
+    found = {one.need: one.take for one in advice(scorecard([*records, *gated]))}
+    assert found["a language model that reads texts four times as long"] == "fox"
+    assert found["a language model that reads texts four times as long, with a KV cache"] == "rope"
 
 
 def test_it_says_how_many_are_measured(records: list[Record]) -> None:
@@ -233,7 +245,7 @@ def test_a_report_of_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None
 def test_the_published_scorecard_is_made_of_the_published_records() -> None:
     from pebench.cli.scorecard import published, published_files
 
-    card = scorecard(published(RESULTS))
+    card = scorecard(published(RESULTS), read_costs(RESULTS))
     assert read_records(RESULTS / "core" / "runs.jsonl")  # there are any
     for path, text in published_files(card, RESULTS / "scorecard").items():
         assert path.read_text(encoding="utf-8") == text, "make scorecard"

@@ -19,8 +19,9 @@ SYMBOLS = {
 }  # fmt: skip
 LEGEND = (
     "D width, H heads, K head width, N layers, P axes, L tokens, extent: tokens per axis. Relative: a shift of all "
-    "positions changes nothing. Beyond: what it does with positions outside the trained extent, not how well. –: as of "
-    "the encodings that it changes."
+    "positions changes nothing. Beyond: what it does with positions outside the trained extent, not how well. KV "
+    "cache: while a causal text goes on, a cache of keys and values works; needs more beside it of each token; or goes "
+    "stale, as they change. –: as of the encodings that it changes; for images alone, no causal text."
 )
 
 
@@ -29,7 +30,7 @@ def listing() -> str:
     cards, problems = plugin_cards()
     groups = grouped(encoding_cards()) | ({"Plug-ins": list(cards.values())} if cards else {})
     width = max(len(card.name) for group in groups.values() for card in group)
-    lines = [_line(width, ["Encoding", "Acts on", "Positions", "Models", "Shift", "Beyond"]), ""]
+    lines = [_line(width, ["Encoding", "Acts on", "Positions", "Models", "Shift", "Beyond", "KV cache"]), ""]
     for title, group in groups.items():
         lines.append(title + (f": {GROUPS[title]}" if title in GROUPS else ""))
         for card in group:
@@ -43,8 +44,8 @@ def listing() -> str:
 
 
 def _line(width: int, cells: list[str]) -> str:
-    name, tells, positions, models, shift, beyond = cells[:6]
-    return f"  {name:{width}}  {tells:21}  {positions:12}  {models:6}  {shift:8}  {beyond}"
+    name, tells, positions, models, shift, beyond, kv_cache = cells[:7]
+    return f"  {name:{width}}  {tells:21}  {positions:12}  {models:6}  {shift:8}  {beyond:8}  {kv_cache}"
 
 
 def _wrapped(text: str) -> list[str]:
@@ -118,6 +119,7 @@ def cells(card: EncodingCard) -> dict[str, str]:
         "Models": "causal" if declared["causal_only"] else "any",
         "Shift": ("relative" if declared["relative"] else "absolute") if own else "–",
         "Beyond": declared["beyond"] if own else "–",
+        "KV cache": declared["kv_cache"] if own and 1 in declared["axes"] else "–",
         "Parameters": parameters(card),
         "Options": format_options(card.options),
         "What it is": card.summary,

@@ -11,6 +11,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.results.publish import PAGE as PUBLISHED
 from pebench.results.publish import in_format
 from pebench.results.scorecard import Scorecard, scorecard
+from pebench.results.scorecard.costs import read_costs
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import COLLECTION, Record, merge, read_records
@@ -37,7 +38,7 @@ def scorecard_command(options: argparse.Namespace) -> int:
     name = options.format or ("html" if options.open else "markdown")
     if name not in FORMATS:
         raise unknown_name("format of a scorecard", name, FORMATS)
-    card = scorecard(published(options.scorecard))
+    card = scorecard(published(options.scorecard), read_costs(options.scorecard))
     if options.output:
         _write({in_format(options.output, name): write(card) for name, write in FORMATS.items()})
         open_if_asked(in_format(options.output, "html"), options.open)

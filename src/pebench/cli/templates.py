@@ -16,6 +16,7 @@ class <CLASS>(PositionalEncoding):
     # relative = True       a shift of all positions changes nothing
     # isotropic = True      exchanging rows and columns of a grid changes nothing
     # beyond = "refuses"    positions outside the trained extent: "goes on" (default), "clamps" or "refuses"
+    # kv_cache = "needs more"   of a text that goes on, than a cache of keys and values; or "goes stale"
     # axes = (1,)           it serves text alone; (2,) images alone
 
     def prepare(self, positions: Tensor) -> Tensor:

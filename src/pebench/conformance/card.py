@@ -45,6 +45,7 @@ def card(subject: Subject, rounds: int = 9) -> dict[str, str]:
         "parameters": lambda: parameters(subject, served),
         "invariances": lambda: ", ".join(invariances(subject, served)) or "none",
         "beyond training": lambda: "asks for no positions" if bench.encoding.contextual else bench.encoding.beyond,
+        "KV cache": lambda: kv_cache(subject),
         "attention": lambda: attention(bench),
         "a step takes": lambda: step_time(subject, rounds),
     }
@@ -120,6 +121,15 @@ def invariances(subject: Subject, served: list[Setting]) -> Iterator[str]:
         if names:
             everywhere = len(names) == len(candidates)
             yield text if everywhere else f"{text} ({', '.join(names)})"
+
+
+def kv_cache(subject: Subject) -> str:
+    """Describe how a cache of keys and values fares while a causal text goes on, as a property confirms."""
+    text = next(setting for setting in SETTINGS if setting.causal and len(setting.extent) == 1)
+    if not subject.serves(text):
+        return "serves no causal text"
+    found = subject.build(text.spec).kv_cache
+    return f"{found} than keys and values" if found == "needs more" else found
 
 
 def attention(bench: Bench) -> str:

@@ -9,7 +9,7 @@ from unittest import mock
 from pebench.conformance.bench import SETTINGS, Bench
 from pebench.conformance.comparisons import BrokenError
 from pebench.conformance.properties import PROPERTIES, Property, check
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import KV_CACHE, EncodingSpec
 
 FLAGS = ("relative", "isotropic", "mirror_blind", "blind")
 """Attributes of an encoding that are True or False, and are tried one by one."""
@@ -55,6 +55,7 @@ def _candidates(item: Property, bench: Bench, failed: bool) -> Iterator[Mapping[
     yield from ({name: not getattr(maker, name)} for name in FLAGS)
     yield {"contextual": not maker.contextual, "relative": maker.relative or not maker.contextual}
     yield from ({"beyond": beyond} for beyond in BEYOND)
+    yield from ({"kv_cache": kv_cache} for kv_cache in KV_CACHE)
     if failed or item.name == "constructs":  # a kind of model that it does not serve
         yield {"axes": (3 - len(bench.extent),)}  # the other one
         if not bench.causal:

@@ -20,6 +20,9 @@ __all__ = [
     "name_of", "query_width",
 ]  # fmt: skip
 
+KV_CACHE = ("works", "needs more", "goes stale")
+"""Values of `PositionalEncoding.kv_cache`, the best first."""
+
 SIZES = ("d_model", "num_heads", "num_layers", "head_dim", "num_axes", "max_len", "extent")
 """Names that `PositionalEncoding.size` may use, attributes of `EncodingSpec`."""
 
@@ -65,6 +68,10 @@ class PositionalEncoding(nn.Module):
             softmax takes out again.
         beyond: Behaviour at positions outside the trained extent: ``goes on``, ``clamps`` them to the
             extent, or ``refuses`` them.
+        kv_cache: How a cache of keys and values, as attention is given them, fares while a causal text goes on: it
+            ``works`` where those of earlier tokens stay as they are in every layer, and a next token takes nothing
+            else of those tokens; it ``needs more`` beside it where it does, such as their gates; it ``goes stale``
+            where they change, be it beyond the trained extent alone. A bias may be made anew from positions and keys.
         size: Number of its parameters with default options, as an expression in ``d_model``, ``num_heads``,
             ``num_layers``, ``head_dim``, ``num_axes``, ``max_len`` and ``extent``, with ``sum``, ``prod``, ``min``,
             ``max`` and ``range``.
@@ -94,6 +101,7 @@ class PositionalEncoding(nn.Module):
     blind: bool = False
     idle: tuple[str, ...] = ()
     beyond: str = "goes on"
+    kv_cache: str = "works"
     size: ClassVar[str] = "0"
     formula: ClassVar[str | None] = None
     cite: ClassVar[tuple[str, ...]] = ()

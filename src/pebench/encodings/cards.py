@@ -14,7 +14,8 @@ from pebench.encodings.sources import ROOT, UnreadableError, assigned_values, cl
 from pebench.errors import UserError
 
 INHERITED = (
-    "axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "size", "cite",
+    "axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "kv_cache",
+    "size", "cite",
 )  # fmt: skip
 """Attributes of `pebench.PositionalEncoding` that a card holds and subclasses inherit, literals in a class's body."""
 

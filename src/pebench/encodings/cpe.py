@@ -44,6 +44,7 @@ class CpeEncoding(PositionalEncoding):
     aliases = ("cpvt", "peg")
     mark = 12
     relative = True
+    kv_cache = "needs more"  # the neighbours that the convolution reads
     size = "(3 ** num_axes + 1) * d_model"
     paper = ("relative",)
     paper_size = 128  # a kernel of 3 and a shift, for each of 32 channels

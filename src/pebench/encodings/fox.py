@@ -50,6 +50,7 @@ class FoxEncoding(PositionalEncoding):
     causal_only = True
     contextual = True
     relative = True
+    kv_cache = "needs more"  # a sum of log gates for each head
     size = "num_layers * num_heads * (d_model + 1)"
     paper = ("contextual", "relative", "causal_only", "text")
     paper_size = 264  # 2 layers x 4 heads x (32 weights and a shift)

@@ -56,6 +56,7 @@ class GrapePathEncoding(PositionalEncoding):
     aliases = ("grape", "pathintegral")
     axes = (1,)
     causal_only = True
+    kv_cache = "needs more"  # projections u of all tokens
     size = "num_layers * num_heads * 8 * d_model"
     paper = ("causal_only", "text")
     paper_size = 2048  # 2 layers x 4 heads x 8 x 32

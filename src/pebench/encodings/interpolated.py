@@ -56,6 +56,8 @@ class InterpolatedEncoding(Wrapper):
         if self.contextual:
             raise ValueError(f"encoding 'interpolated' needs one that asks for positions, got {of!r}")
         self.refuse_neighbours()
+        if not self.blind:  # positions are scaled anew with every token beyond the trained length
+            self.kv_cache = "goes stale"
         parts = [*self.inner.modules()]
         if any(isinstance(part, RasterEncoding) for part in parts):  # scaled cells of two rows share a number
             raise ValueError(f"encoding 'interpolated' cannot have {of!r} inside, but can be inside 'raster'")

@@ -64,6 +64,7 @@ class KeyOffsetEncoding(PartialRotaryEncoding):
     aliases = ("keyshift", "partialkeyoffset", "pko")
     axes = (1,)
     causal_only = True
+    kv_cache = "needs more"  # the plain key of the token before
     paper = ("relative", "causal_only", "text")
     paper_size = 0
 

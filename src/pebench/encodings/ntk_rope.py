@@ -51,6 +51,7 @@ class NtkRotaryEncoding(RotaryEncoding):
     cite: ClassVar[tuple[str, ...]] = ("bloc972023ntk", "peng2024yarn")
     aliases = ("dynamicntk", "ntk", "ntkaware")
     mark = 25
+    kv_cache = "goes stale"  # frequencies follow the length of the text, without a factor
     paper = ("relative",)
     paper_size = 0
 
@@ -59,6 +60,8 @@ class NtkRotaryEncoding(RotaryEncoding):
         if factor is not None and not factor >= 1:  # this way NaN is refused too
             raise ValueError(f"factor of encoding {self.name!r} must be 1 or more, got {factor}")
         self.factor = factor
+        if factor:
+            self.kv_cache = "works"
 
     def stretch(self, axis: int, length: float) -> float:
         """Return s: the length of an axis over its trained length, 1 at least, or the fixed ``factor``."""

@@ -63,6 +63,7 @@ class PathEncoding(PositionalEncoding):
     causal_only = True
     contextual = True
     relative = True
+    kv_cache = "needs more"  # w and beta of all tokens
     size = "num_layers * (2 * d_model * min(32, d_model) + 3 * d_model + num_heads * (d_model + 1))"
     paper = ("contextual", "relative", "causal_only", "text")
     paper_size = 4552  # 2 layers x (32 x 32 down, 32 x 32 up, 3 taps of 32 channels, 4 heads x (32 weights, a shift))

@@ -73,6 +73,8 @@ class RandomizedEncoding(RandomWrapper):
         # places have uneven gaps, which a shift, an exchange or a mirror image changes; a blind encoding sees none
         self.relative = self.isotropic = self.mirror_blind = self.blind
         self.beyond = "refuses"
+        if not self.blind:  # a text beyond the trained length has other places with every length
+            self.kv_cache = "goes stale"
         self._seen: Memo[tuple[int, ...]] = Memo()
         self._fixed: Memo[Tensor] = Memo()
 

@@ -63,6 +63,7 @@ class SelectiveRotaryEncoding(PositionalEncoding):
     causal_only = True
     contextual = True
     relative = True
+    kv_cache = "needs more"  # the angles so far
     size = "num_layers * min(16, d_model) * (d_model + d_model // 2)"
     paper = ("contextual", "relative", "causal_only", "text")
     paper_size = 1536  # 2 layers x 16 x (32 down, 4 heads x 4 pairs up)

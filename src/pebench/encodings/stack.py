@@ -8,7 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding, grid_positions, query_width
+from pebench.encodings.base import (
+    KV_CACHE,
+    EncodingSpec,
+    PositionalEncoding,
+    build_encoding,
+    grid_positions,
+    query_width,
+)
 from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper, leaves, neighbour_mixers, overrides
@@ -65,6 +72,7 @@ class StackedEncoding(PositionalEncoding):
         # a blind part asks for no positions either, but two of them make a blind encoding, no contextual one
         self.contextual = all(part.contextual or part.blind for part in both) and not self.blind
         self.idle = tuple(f"{part}.{name}" for part in ("first", "second") for name in getattr(self, part).idle)
+        self.kv_cache = max((part.kv_cache for part in both), key=KV_CACHE.index)
         self.beyond = next((part.beyond for part in both if part.beyond != "goes on"), "goes on")
 
     def _clash(self) -> str:

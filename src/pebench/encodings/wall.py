@@ -54,6 +54,7 @@ class WallEncoding(PositionalEncoding):
     causal_only = True
     contextual = True
     relative = True
+    kv_cache = "needs more"  # a sum of log gates for each channel
     size = "num_layers * d_model * (d_model + 1)"
     paper = ("contextual", "relative", "causal_only", "text")
     paper_size = 2112  # 2 layers x 32 channels x (32 weights and a shift)

@@ -25,7 +25,7 @@ class Wrapper(PositionalEncoding):
         super().__init__(spec)
         self.inner = build_encoding(of, inner_spec or spec)
         # on the instance: the class cannot know what it will wrap
-        for name in ("relative", "isotropic", "mirror_blind", "contextual", "blind", "beyond"):
+        for name in ("relative", "isotropic", "mirror_blind", "contextual", "blind", "beyond", "kv_cache"):
             setattr(self, name, getattr(self.inner, name))
         # as `named_parameters` calls them
         self.idle = tuple(f"inner.{name}" for name in self.inner.idle)

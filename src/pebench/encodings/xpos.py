@@ -59,6 +59,7 @@ class XposEncoding(RotaryEncoding):
     mark = 44
     axes = (1,)
     causal_only = True
+    kv_cache = "goes stale"  # positions count from the middle of the text
     paper = ("relative", "causal_only", "text")
     paper_size = 0
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pebench.conformance.bench import SETTINGS, Bench, Setting, Subject
 from pebench.conformance.comparisons import BrokenError
 from pebench.conformance.properties import (
+    caching,
     declarations,
     extrapolation,
     gradients,
@@ -21,7 +22,7 @@ from pebench.conformance.properties.base import Property
 from pebench.encodings.checks import blame
 
 THEMES = (
-    declarations, modes, order, positions, invariances, visibility,
+    declarations, modes, order, positions, invariances, visibility, caching,
     numerics, extrapolation, gradients, instances, models,
 )  # fmt: skip
 """Modules of properties, in the order in which their properties are checked and printed."""

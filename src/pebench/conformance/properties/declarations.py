@@ -5,7 +5,7 @@ from typing import Any
 from pebench.conformance.bench import SETTINGS, Bench, Subject, parts
 from pebench.conformance.comparisons import require
 from pebench.conformance.properties.base import encoding_property
-from pebench.encodings.base import EncodingSpec
+from pebench.encodings.base import KV_CACHE, EncodingSpec
 
 
 @encoding_property("constructs")
@@ -38,6 +38,7 @@ def _declares(bench: Bench) -> None:
     require(
         encoding.beyond in ("goes on", "clamps", "refuses"), "beyond 'goes on', 'clamps' or 'refuses'", encoding.beyond
     )
+    require(encoding.kv_cache in KV_CACHE, f"kv_cache one of {KV_CACHE}", encoding.kv_cache)
     for name in ("contextual", "relative", "isotropic", "mirror_blind", "blind"):
         value = getattr(encoding, name)
         require(isinstance(value, bool), f"{name} True or False", repr(value))

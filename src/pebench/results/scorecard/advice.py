@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pebench.results.cells import plus_minus
-from pebench.results.scorecard.build import Line, Scorecard, leaders
+from pebench.results.scorecard.build import Line, Scorecard
 from pebench.results.scorecard.measures import Measure
+from pebench.results.scorecard.ranks import ranks
 from pebench.tasks import Task
 
 
@@ -32,6 +33,10 @@ def _fused(line: Line) -> bool:
     return line.fused is True
 
 
+def _cached(line: Line) -> bool:
+    return line.kv_cache == "works"
+
+
 def _free(line: Line) -> bool:
     return line.parameters == 0
 
@@ -41,6 +46,7 @@ NEEDS = (
     Need("a language model at its trained length", "language"),
     Need(LONG, "language-4x"),
     Need(f"{LONG}, with a fused attention kernel", "language-4x", _fused),
+    Need(f"{LONG}, with a KV cache", "language-4x", _cached),
     Need("a vision transformer at its trained size", "images"),
     Need(LARGE, "images-1.5x"),
     Need(f"{LARGE}, with a fused attention kernel", "images-1.5x", _fused),
@@ -63,7 +69,7 @@ class Advice:
         need: The need in words.
         take: The encoding with the best mean.
         result: Its mean and interval, with the metric.
-        as_good: Encodings that are not separable from it, the best first.
+        as_good: Other encodings than which none is separably better, the best first.
         among: Number of encodings that were compared.
         fewest: Seeds of the row that has fewest.
     """
@@ -81,8 +87,8 @@ class Advice:
         if self.among == 1:
             return "the only one measured"
         if self.as_good:
-            return f"best mean of {self.among}; not separable from it: {', '.join(self.as_good)}"
-        return f"separable from each of the other {self.among - 1} measured"
+            return f"best mean of {self.among}; these may be the best too: {', '.join(self.as_good)}"
+        return f"the only one of {self.among} that may be the best"
 
 
 def advice(card: Scorecard) -> Iterator[Advice]:
@@ -104,15 +110,15 @@ def _take(need: Need, measure: Measure, card: Scorecard) -> Advice | None:
     if not entries or (need.serves is not _any and len(entries) == len(measured)):
         return None
     task = measure.card
-    best, *others = sorted(entries, key=lambda label: entries[label].rank or 0)
-    leading = leaders({label: entry.values for label, entry in entries.items()}, task.higher_is_better)
+    found = ranks({label: entry.values for label, entry in entries.items()}, task.higher_is_better)
+    best, *others = found
     estimate = entries[best].estimate
     assert estimate is not None
     return Advice(
         need=need.text,
         take=best,
         result=f"{plus_minus(estimate, task.scale, task.digits)} {result_unit(task)}",
-        as_good=tuple(label for label in others if label in leading),
+        as_good=tuple(label for label in others if found[label].first == 1),
         among=len(entries),
         fewest=min(len(entry.values) for entry in entries.values()),
     )

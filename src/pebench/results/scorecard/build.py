@@ -1,4 +1,4 @@
-"""A scorecard, built from records: a cell has mean, interval, rank, and whether anything is separable from it."""
+"""A scorecard, built from records: a cell has mean and rank, each with its interval."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,17 +8,16 @@ from pebench.encodings.cards import EncodingCard
 from pebench.encodings.families import GROUPS, group_of
 from pebench.encodings.registry import encoding_cards
 from pebench.formatting import natural
+from pebench.results.scorecard.costs import Cost, Costs
 from pebench.results.scorecard.measures import MEASURES, Measure
-from pebench.results.stats import ALPHA, Estimate, estimate, holm, paired_difference
+from pebench.results.scorecard.ranks import Rank, Values, ranks
+from pebench.results.stats import Estimate, estimate
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
 from pebench.runs.suite import serves
 
 UNMEASURED, REFUSES, UNSERVED = "not measured", "refuses", "does not serve"
 """Texts of cells without a value."""
-
-Values = Mapping[int, float]
-"""Seed to value."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +27,21 @@ class Entry:
     Args:
         estimate: Mean over seeds and its interval; ``None`` where there is no value.
         why: The reason why there is none: `UNMEASURED`, `REFUSES` or `UNSERVED`; empty where there is one.
-        rank: Place among the rows with a value, by the mean; 1 is the best.
+        rank: Place among the rows with a value, with its interval.
         score: 1 for the best mean of the column, 0 for the worst, and for encodings that refuse this size.
-        leads: True for the best mean, and for those that are not separable from it.
         values: Seed to value.
     """
 
     estimate: Estimate | None = None
     why: str = ""
-    rank: int | None = None
+    rank: Rank | None = None
     score: float | None = None
-    leads: bool = False
     values: Values = field(default_factory=dict, repr=False)
+
+    @property
+    def leads(self) -> bool:
+        """True if no row of the column is separably better."""
+        return self.rank is not None and self.rank.first == 1
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,14 @@ class Line:
         card: Its card; ``None`` for one that is not registered here.
         entries: The cells by the key of their column.
         parameters: Parameters of the encoding in the language model, else in the image model; ``None`` if unknown.
+        costs: Costs of a training step by the number of tokens.
     """
 
     label: str
     card: EncodingCard | None
     entries: Mapping[str, Entry]
     parameters: int | None
+    costs: Mapping[int, Cost]
 
     @property
     def fused(self) -> bool | None:
@@ -70,8 +74,16 @@ class Line:
 
     @property
     def beyond(self) -> str:
-        """Its behaviour at positions outside the trained extent; empty if it is not known."""
-        return str(self.card.declared["beyond"]) if self.card else ""
+        """Its behaviour at positions outside the trained extent; empty if it is not known, as of a wrapper."""
+        return self._declared("beyond")
+
+    @property
+    def kv_cache(self) -> str:
+        """How a cache of keys and values fares with it in causal text; empty if it is not known, or serves no text."""
+        return self._declared("kv_cache") if self.card and 1 in self.card.declared["axes"] else ""
+
+    def _declared(self, name: str) -> str:
+        return "" if self.card is None or self.card.declared["wraps"] else str(self.card.declared[name])
 
     @property
     def measured(self) -> bool:
@@ -86,10 +98,12 @@ class Scorecard:
     Args:
         lines: The rows, by family and name.
         tables: The table that each column is made of, by its key; none where nothing was measured.
+        device: Device on which costs were measured; empty where none were.
     """
 
     lines: tuple[Line, ...]
     tables: Mapping[str, Table]
+    device: str = ""
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -102,7 +116,7 @@ class Scorecard:
         return tuple(measure for measure in MEASURES if measure not in self.measures)
 
 
-def scorecard(records: Iterable[Record]) -> Scorecard:
+def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecard:
     """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
 
     A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
@@ -110,7 +124,9 @@ def scorecard(records: Iterable[Record]) -> Scorecard:
 
     Args:
         records: Records of any runs, in any order.
+        costs: Costs of a training step; none by default.
     """
+    costs = costs or Costs()
     tasks = {(measure.task, measure.tier) for measure in MEASURES}
     wanted = [record for record in records if (record.config.task, record.config.tier) in tasks]
     found = build_tables(wanted, allow_unmatched=True)
@@ -121,8 +137,8 @@ def scorecard(records: Iterable[Record]) -> Scorecard:
     lines = []
     for label in labels:
         entries = {key: column[label] for key, column in columns.items()}
-        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables)))
-    return Scorecard(tuple(sorted(lines, key=_place)), tables)
+        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables), costs.of(label)))
+    return Scorecard(tuple(sorted(lines, key=_place)), tables, costs.device)
 
 
 def _is_default(label: str) -> bool:
@@ -166,18 +182,17 @@ def _column(
 ) -> dict[str, Entry]:
     """Return the cells of a column by label."""
     values = _values(measure, table)
-    leading = leaders(values, measure.card.higher_is_better)
     means = {label: estimate(seeds.values()) for label, seeds in values.items()}
-    order = sorted(means, key=lambda label: means[label].mean, reverse=measure.card.higher_is_better)
-    best, worst = (means[order[0]].mean, means[order[-1]].mean) if order else (0.0, 0.0)
+    found = ranks(values, measure.card.higher_is_better)
+    order = [means[label].mean for label in found]
+    best, worst = (order[0], order[-1]) if order else (0.0, 0.0)
     column = {}
     for label in labels:
         if label not in means:
             column[label] = _without_value(measure, cards.get(label))
             continue
         score = abs(means[label].mean - worst) / abs(best - worst) if best != worst else 1.0
-        rank = order.index(label) + 1
-        column[label] = Entry(means[label], "", rank, score, label in leading, values[label])
+        column[label] = Entry(means[label], "", found[label], score, values[label])
     return column
 
 
@@ -198,28 +213,3 @@ def _without_value(measure: Measure, card: EncodingCard | None) -> Entry:
     if card and measure.size and card.declared["beyond"] == REFUSES:
         return Entry(why=REFUSES, score=0.0)
     return Entry(why=UNMEASURED)
-
-
-def leaders(values: Mapping[str, Values], higher_is_better: bool) -> set[str]:
-    """Return the row with the best mean, and the rows that are not separable from it.
-
-    Separable are those whose paired t-test against the best has p < 5 % after Holm's correction over the column. Rows
-    with one seed, or without a common seed, cannot be told from it.
-
-    Args:
-        values: Label to seed to value, for rows with a value.
-        higher_is_better: The direction of the metric.
-
-    Example:
-        >>> rows = {"a": {0: 1.0, 1: 1.1, 2: 1.2}, "b": {0: 5.0, 1: 5.1, 2: 5.2001}, "c": {0: 1.3, 1: 1.0, 2: 1.5}}
-        >>> sorted(leaders(rows, higher_is_better=False))
-        ['a', 'c']
-    """
-    if not values:
-        return set()
-    means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
-    best = (max if higher_is_better else min)(means, key=lambda label: means[label])
-    others = [label for label in values if label != best]
-    differences = [paired_difference(values[label], values[best]) for label in others]
-    adjusted = holm([difference.p_value if difference else None for difference in differences])
-    return {best, *(label for label, p in zip(others, adjusted, strict=True) if p is None or p >= ALPHA)}

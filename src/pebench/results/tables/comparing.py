@@ -38,17 +38,19 @@ def _values_of(rows: Sequence[Row], label: str) -> Mapping[int, float]:
     return next((row.values for row in rows if row.label == label), {})
 
 
-def compare_pairs(rows: Sequence[Row], declared: int) -> dict[tuple[str, str], tuple[Difference, float | None]]:
+def compare_pairs(
+    values: Mapping[str, Mapping[int, float]], declared: int = 0
+) -> dict[tuple[str, str], tuple[Difference, float | None]]:
     """Return two labels to the later row minus the earlier one, and its p-value after Holm's correction.
 
     Args:
-        rows: The rows of one table.
+        values: Label to seed to value, for the rows of one table.
         declared: Number of pairs to correct for, if more are declared than have runs.
     """
     found = {}
-    for earlier, later in itertools.combinations(rows, 2):
-        if difference := paired_difference(later.values, earlier.values):  # rows without a seed in common have none
-            found[later.label, earlier.label] = difference
+    for earlier, later in itertools.combinations(values, 2):
+        if difference := paired_difference(values[later], values[earlier]):  # rows without a common seed have none
+            found[later, earlier] = difference
     p_values = holm([difference.p_value for difference in found.values()], declared)
     return {pair: (found[pair], p) for pair, p in zip(found, p_values, strict=True)}
 

@@ -123,7 +123,9 @@ class Table:
         """
         if not 2 < len(self.rows) <= MOST_PAIRED:
             return {}
-        return compare_pairs(self.rows, math.comb(self.declared, 2))  # pairs of rows that are still to run count, too
+        return compare_pairs(
+            {row.label: row.values for row in self.rows}, math.comb(self.declared, 2)
+        )  # pairs of rows that are still to run count, too
 
     def row(self, label: str) -> Row | None:
         """Return an encoding's row by its label; ``None`` if it is not here."""

@@ -1,13 +1,15 @@
 """The scorecard in Markdown and JSON."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import orjson
 
-from pebench.results.cells import NOTHING, Cell, Grid, count_cell, interval_cell, numbers, words
+from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, interval_cell, numbers, words
 from pebench.results.scorecard import MEASURES, Entry, Measure, Scorecard, advice
 from pebench.results.scorecard.build import UNMEASURED
+from pebench.results.scorecard.costs import LENGTHS, Cost
 from pebench.results.titles import headline
 from pebench.results.writers.markdown import pipe
 
@@ -15,8 +17,9 @@ TITLE = "Scorecard"
 
 LEAD = (
     "Every encoding of pebench in one table: how well it does, at the trained size and beyond it. A cell is the mean "
-    "over seeds with half its 95 % interval, and in brackets the rank in its column. Bold: the best mean, and all that "
-    "a paired t-test does not separate from it (Holm's correction over the column, 5 %)."
+    "over seeds with half its 95 % interval; then the rank in its column, with the ranks that it may have, given which "
+    "rows are separable: those whose paired t-test has p < 5 % after Holm's correction over all pairs of the column. "
+    "Bold: rows that may be the best, as none is separably better."
 )
 """How to read the table."""
 
@@ -25,10 +28,19 @@ PICKED = (
     "declared it."
 )
 
-LIMITS = (
-    f"{NOTHING}: not measured. *refuses*: has no positions beyond the trained ones. Models are small and training is "
-    f"short ([what results cannot tell](../README.md#what-it-cannot-tell)). {PICKED}"
+CACHE = (
+    "KV cache: while a causal text goes on, a cache of keys and values *works*; *needs more* of each token, "
+    "such as gates; or *goes stale*, as they change, be it beyond the trained length alone."
 )
+"""The words of the column of caches."""
+
+LIMITS = (
+    f"{NOTHING}: not measured, or not known. *refuses*: has no positions beyond the trained ones. {CACHE} Models are "
+    f"small and training is short ([what results cannot tell](../README.md#what-it-cannot-tell)). {PICKED}"
+)
+
+COSTS = {"time": "Step time", "memory": "Memory"}
+"""Headings of costs, by their attributes."""
 
 NOTHING_MEASURED = "Nothing is measured yet on any task of the scorecard."
 
@@ -74,9 +86,24 @@ def grid(card: Scorecard) -> Grid:
     for measure in card.measures:
         cells = (entry_cell(line.entries[measure.key], measure) for line in card.lines)
         found[column_title(measure)] = numbers(cells, measure.card.higher_is_better)
+    found |= {title: numbers(cells) for title, cells in cost_columns(card).items()}
     found["Parameters"] = numbers(count_cell(line.parameters) for line in card.lines)
     found["Fused attention"] = words(yes_or_no(line.fused) for line in card.lines)
+    found["KV cache"] = words(line.kv_cache or NOTHING for line in card.lines)
     found["Beyond the trained size"] = words(line.beyond or NOTHING for line in card.lines)
+    return found
+
+
+def cost_columns(card: Scorecard) -> dict[str, list[Cell]]:
+    """Return the cells of time and of memory at each length, by heading; none where no costs were measured."""
+    if not card.device:
+        return {}
+    found = {}
+    for name, title in COSTS.items():
+        for tokens in LENGTHS:
+            costs = (line.costs[tokens] for line in card.lines)
+            cells = [Cell(cost.why) if cost.why else decimal_cell(getattr(cost, name), 2) for cost in costs]
+            found[f"{title}, {tokens:,} tokens\nof none's ↓"] = cells
     return found
 
 
@@ -90,7 +117,7 @@ def entry_cell(entry: Entry, measure: Measure) -> Cell:
     if entry.estimate is None:
         return Cell(NOTHING if entry.why == UNMEASURED else entry.why)
     task = measure.card
-    cell = interval_cell(entry.estimate, task.scale, task.digits, note=f" ({entry.rank})")
+    cell = interval_cell(entry.estimate, task.scale, task.digits, note=f"; {entry.rank.text}" if entry.rank else "")
     return cell.styled("chosen") if entry.leads else cell
 
 
@@ -109,6 +136,14 @@ def origins(card: Scorecard) -> Iterator[str]:
         rates = "learning rate selected for each row" if table.config.selected else "one learning rate for all rows"
         runs = f"tier {measure.tier}, {count} seeds, {rates}, protocol {table.protocol}"
         yield f"{measure.group}: `{measure.task}`, {runs}."
+    if card.device:
+        where = {"cpu": "a CPU", "cuda": "a GPU"}.get(card.device, card.device)
+        yield (
+            "Costs: seconds of a training step of a small model of causal text over those with `none`, and its peak of "
+            f"memory likewise, on {where}; `studies/encoding_costs` has the models."
+        )
+    else:
+        yield "Costs of a training step: not measured yet."
     if missing := dict.fromkeys(measure.task for measure in card.unmeasured):
         yield f"Not measured yet: {', '.join(f'`{task}`' for task in missing)}."
 
@@ -126,6 +161,7 @@ def scorecard_json(card: Scorecard) -> str:
         "rows": [
             {
                 "encoding": line.label, "parameters": line.parameters, "fused": line.fused, "beyond": line.beyond,
+                "kv_cache": line.kv_cache, "costs": {tokens: _raw_cost(cost) for tokens, cost in line.costs.items()},
                 "cells": {key: _raw(entry) for key, entry in line.entries.items()},
             }
             for line in card.lines
@@ -144,6 +180,10 @@ def _raw(entry: Entry) -> dict[str, Any]:
         return {"why": entry.why}
     found = entry.estimate
     return {
-        "mean": found.mean, "half_width": found.half_width, "n": found.n, "rank": entry.rank, "score": entry.score,
-        "leads": entry.leads, "values": dict(sorted(entry.values.items())),
+        "mean": found.mean, "half_width": found.half_width, "n": found.n, "rank": entry.rank and asdict(entry.rank),
+        "score": entry.score, "leads": entry.leads, "values": dict(sorted(entry.values.items())),
     }  # fmt: skip
+
+
+def _raw_cost(cost: Cost) -> dict[str, Any]:
+    return {"why": cost.why or UNMEASURED} if cost.time is None else {"time": cost.time, "memory": cost.memory}

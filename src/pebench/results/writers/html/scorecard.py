@@ -1,19 +1,22 @@
 """The scorecard as one HTML page: it sorts, filters, and ranks by weights that a reader sets."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from pebench.results.cells import words
+from pebench.results.cells import Cell, words
 from pebench.results.grids import by_family
 from pebench.results.prose import prose
 from pebench.results.scorecard import Line, Measure, Scorecard, advice
 from pebench.results.writers.html.content import markup
 from pebench.results.writers.html.rendering import render
 from pebench.results.writers.scorecard import (
+    CACHE,
     LEAD,
     NOTHING_MEASURED,
     PICKED,
     TITLE,
     column_title,
+    cost_columns,
     entry_cell,
     origins,
     progress,
@@ -26,11 +29,12 @@ FILTERS = {
     "bidirectional": "serve bidirectional attention",
     "free": "have no parameters",
     "fused": "keep fused attention",
+    "cache": "work with a KV cache",
     "beyond": "go on beyond the trained size",
 }
 """Conditions that a reader may set, by their names in the page."""
 
-LIMITS = f"Models are small and training is short. {PICKED}"
+LIMITS = f"{CACHE.replace('*', '')} Models are small and training is short. {PICKED}"
 
 
 def scorecard_html(card: Scorecard) -> str:
@@ -43,6 +47,7 @@ def scorecard_html(card: Scorecard) -> str:
         lead=markup(prose(f"{LEAD} {progress(card)}")),
         limits=LIMITS,
         nothing=NOTHING_MEASURED,
+        costs=[*cost_columns(card)],
         measures=[_measure(measure) for measure in card.measures],
         filters=FILTERS,
         advice=list(advice(card)),
@@ -61,13 +66,15 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 
 def _families(card: Scorecard) -> list[tuple[str, list[dict[str, Any]]]]:
+    costs = [*cost_columns(card).values()]
     return [
-        (family, [_row(card.lines[place], card) for place in places])
+        (family, [_row(place, card, costs) for place in places])
         for family, places in by_family({"Encoding": words(line.label for line in card.lines)})
     ]
 
 
-def _row(line: Line, card: Scorecard) -> dict[str, Any]:
+def _row(place: int, card: Scorecard, costs: Sequence[Sequence[Cell]]) -> dict[str, Any]:
+    line = card.lines[place]
     return {
         "label": line.label,
         "tags": " ".join(_tags(line)),
@@ -81,7 +88,9 @@ def _row(line: Line, card: Scorecard) -> dict[str, Any]:
             for measure in card.measures
         ],
         "parameters": line.parameters,
+        "costs": [cells[place] for cells in costs],
         "fused": yes_or_no(line.fused),
+        "kv_cache": line.kv_cache,
         "beyond": line.beyond,
     }
 
@@ -93,5 +102,6 @@ def _tags(line: Line) -> list[str]:
         tags += ["images"] if 2 in line.card.declared["axes"] else []
         tags += [] if line.card.declared["causal_only"] else ["bidirectional"]
         tags += ["fused"] if line.fused else []
+        tags += ["cache"] if line.kv_cache == "works" else []
         tags += ["beyond"] if line.beyond == "goes on" else []
     return tags

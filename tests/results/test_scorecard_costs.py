@@ -1,0 +1,115 @@
+"""Costs on the scorecard: read from the study's figures, shown in columns of their own, and said where they are not."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebench.benchmarks.studies import encoding_costs
+from pebench.benchmarks.studies.step_costs import UNSERVED, Question, StepCost
+from pebench.errors import UserError
+from pebench.results.scorecard import Scorecard, scorecard
+from pebench.results.scorecard.costs import FILE, Cost, Costs, read_costs
+from pebench.results.writers.html.scorecard import scorecard_html
+from pebench.results.writers.scorecard import cost_columns, scorecard_json, scorecard_markdown
+from pebench.runs.records import Record, write_jsonl
+from tests.cli.asking import ask
+from tests.results.test_scorecard import line, records
+
+__all__ = ["records"]
+
+COSTS = Costs(
+    "cpu",
+    {
+        "rope": {256: Cost(1.04, 1.1), 1024: Cost(1.02, 1.05)},
+        "wall": {256: Cost(9.5, 7.25), 4096: Cost(why="more than 8 GiB")},
+    },
+)
+
+
+@pytest.fixture
+def card(records: list[Record]) -> Scorecard:
+    return scorecard(records, COSTS)
+
+
+def write(folder: Path, figures: Any) -> Path:
+    (folder / FILE).parent.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(figures))
+    return folder
+
+
+def test_a_row_has_time_and_memory_at_each_length(card: Scorecard) -> None:
+    found = {title.partition("\n")[0]: cells for title, cells in cost_columns(card).items()}
+    assert [*found] == [
+        f"{cost}, {tokens} tokens" for cost in ("Step time", "Memory") for tokens in ("256", "1,024", "4,096")
+    ]
+    place = {label: card.lines.index(line(card, label)) for label in ("rope", "wall", "alibi")}
+    rows = {label: [cells[row].text for cells in found.values()] for label, row in place.items()}
+    assert rows == {
+        "rope": ["1.04", "1.02", "–", "1.10", "1.05", "–"],
+        "wall": ["9.50", "–", "more than 8 GiB", "7.25", "–", "more than 8 GiB"],
+        "alibi": ["–"] * 6,
+    }
+
+
+def test_pages_show_them(card: Scorecard, records: list[Record]) -> None:
+    text, page = scorecard_markdown(card), scorecard_html(card)
+    (row,) = [row for row in text.splitlines() if row.startswith("| wall ")]
+    assert row.count("more than 8 GiB") == 2
+    assert "on a CPU" in text
+    assert 'data-value="9.5">9.50</td>' in page
+    assert "Step time, 4,096 tokens" in page
+    for part in page.split("<tr data-tags=")[1:]:
+        assert part.partition("</tr>")[0].count("<td") == page.count('<th scope="col"') - 1
+    assert set(re.findall(r'colspan="(\d+)"', page)) == {str(page.count('<th scope="col"'))}
+    without = scorecard_markdown(scorecard(records))
+    assert "Step time" not in without
+    assert "Costs of a training step: not measured yet." in without
+
+
+def test_json_has_them(card: Scorecard) -> None:
+    found = {row["encoding"]: row for row in json.loads(scorecard_json(card))["rows"]}
+    assert found["rope"]["costs"]["256"] == {"time": 1.04, "memory": 1.1}
+    assert found["rope"]["costs"]["4096"] == {"why": "not measured"}
+    assert found["wall"]["costs"]["4096"] == {"why": "more than 8 GiB"}
+    assert (found["fox"]["kv_cache"], found["rope"]["kv_cache"]) == ("needs more", "works")
+
+
+def test_the_figures_of_the_study_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(question: Question) -> StepCost:
+        serves = question.name != "rope-mixed" or question.work.kind == "image"
+        return StepCost(1.25, 0.5) if serves else StepCost(why=UNSERVED)
+
+    monkeypatch.setattr(encoding_costs, "_cost", cost)
+    asked = ["--quick", "--device", "cpu", "--threads", "1", "--output", str(tmp_path / FILE.with_suffix(".md"))]
+    assert encoding_costs.main(["--pe", "rope", "--pe", "rope-mixed", *asked]) == 0
+    costs = read_costs(tmp_path)
+    assert costs.device == "cpu"
+    assert costs.of("rope")[256] == Cost(1.25, 1.0)
+    assert costs.of("rope")[4096] == Cost()  # the quick study has short texts
+    assert costs.of("rope-mixed")[256] == Cost(why="does not serve")
+
+
+def test_the_command_takes_them_from_the_folder(tmp_path: Path, records: list[Record]) -> None:
+    cell = {"time": 1.5, "memory": 2.5, "rounds": []}
+    write(tmp_path, {"device": "cuda", "costs": {"rope": {"text": {"256": cell}, "image": {"256": {}}}}})
+    (tmp_path / "core").mkdir()
+    write_jsonl(records, tmp_path / "core" / "runs.jsonl")
+    text = ask("report", "--scorecard", str(tmp_path)).text
+    assert "on a GPU" in text
+    (row,) = [row for row in text.splitlines() if row.startswith("| rope ")]
+    assert re.search(r" 1\.50 .* 2\.50 ", row)
+
+
+@pytest.mark.parametrize("figures", [[], {}, {"device": "cpu", "costs": {"rope": {"text": {"256": {"time": "fast"}}}}}])
+def test_other_figures_are_refused_with_what_to_do(figures: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"encoding_costs\.json: expected figures .* Make it again: python -m") as error:
+        read_costs(write(tmp_path, figures))
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_figures_has_no_costs(tmp_path: Path) -> None:
+    assert read_costs(tmp_path) == Costs()
+    assert read_costs(tmp_path / "all.jsonl") == Costs()
