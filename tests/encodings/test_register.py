@@ -153,7 +153,9 @@ def test_a_process_adopts_the_modules_that_register(here: Workplace) -> None:
     assert (str(here.folder.resolve()) in folders, module in modules) == (True, True)
     del registered.classes["rows"]
     sys.modules.pop(module)
+    sys.path[:] = [place for place in sys.path if place not in folders]
     registry.adopt(folders, modules)
+    assert sys.path[-len(folders) :] == [*folders]
     assert load_encoding("rows").__module__ == module
     with pytest.raises(UserError, match="what registers encodings, not_there"):
         registry.adopt((), ["not_there"])

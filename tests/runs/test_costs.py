@@ -126,6 +126,25 @@ def test_all_that_cannot_work_is_told_at_once() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "served", "refused"),
+    [
+        ("model.segments", "sum", "text-pairs", "text-order"),
+        ("model.tied", True, "lm-grammar", "text-order"),
+        ("model.token_scale", 0.02, "lm-grammar", "vit-digits"),
+        ("model.token_pace", 1.0, "text-order", "vit-digits"),
+        ("train.cutmix", 1.0, "vit-digits", "text-order"),
+        ("train.token_table", "frozen", "text-order", "vit-digits"),
+    ],
+)
+def test_settings_serve_the_tasks_that_have_what_they_change(
+    setting: str, value: Any, served: str, refused: str
+) -> None:
+    assert cost(configure(served, "add", settings={setting: value}))
+    with pytest.raises(UserError, match=rf"{setting} serves .*, got {refused}\."):
+        cost(configure(refused, "add", settings={setting: value}))
+
+
 def test_patches_must_fill_the_image() -> None:
     with pytest.raises(UserError, match=r"data\.patch_size must divide the image's 8 pixels, got 3"):
         cost(configure("vit-digits", "none", settings={"data.patch_size": 3}))
@@ -153,6 +172,20 @@ class Counted(PositionalEncoding):
     def embed(self, x: torch.Tensor, state: Any) -> torch.Tensor:
         x += 1.0  # in place, as a model allows
         return x @ self.matrix
+
+
+class Failing(PositionalEncoding):
+    """Its hooks fail; its runs say so."""
+
+    name = "failing"
+
+    def embed(self, x: torch.Tensor, state: Any) -> torch.Tensor:
+        raise RuntimeError("no")
+
+
+def test_hooks_that_fail_cost_nothing() -> None:
+    plain = cost(configure("vit-digits", "none")).flops
+    assert cost(configure("vit-digits", f"{__name__}:Failing")).flops == plain
 
 
 def test_products_in_the_hooks_of_anyones_encoding_are_counted() -> None:
