@@ -58,6 +58,9 @@ def test_fire_begins_with_the_papers_constants():
     encoding = fresh("fire")
     assert (encoding.c.item(), encoding.multiplier.item(), encoding.start[1]) == (pytest.approx(0.1), 1.0, 512.0)
     assert fresh("fire", c=2.0).c.item() == 2
+    for extent in ((9,), (9, 9)):  # kinks lie within the distances that there are, on one axis and on two
+        largest = fresh("fire", extent, hidden=1000).first.bias.abs().max().item()
+        assert 0.95 * len(extent) ** -0.5 < largest <= len(extent) ** -0.5
 
 
 def normed(vector, weight, shift):
