@@ -42,7 +42,8 @@ HEAD = """# How many faults the tests notice
 
 A mutant is the package with one place broken on purpose: another operator, constant or condition, a statement left out.
 It is noticed if a test that reaches its line fails. Pictures, pages and words are left out. A mutant that leaves every
-result as it was can be noticed by nothing: those were found by reading, are listed at the end, and do not count.
+result as it was can be noticed by nothing: those were found by reading, are listed at the end, and do not count. For
+some that were not noticed a test was written, and they were tried again: mutants yet untried may do worse.
 
 """
 IMPORTS = "torch, lightning, torchmetrics, torchvision, numpy, scipy.stats, datasets, matplotlib.pyplot, hypothesis"
