@@ -67,3 +67,47 @@ def test_a_model_of_another_length_keeps_its_other_settings():
     longer = model.resized(max_len=15)
     assert (longer.learning_rate, longer.hparams["max_len"], longer.trunk.encoding.spec.extent) == (0.5, 15, (15,))
     assert torch.equal(longer.trunk.encoding.table[::2], model.trunk.encoding.table)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((5,), (9,)), ((5, 1), (9, 1)), ((5, 3), (9, 1)), ((5, 1), (9, 3))])
+def test_bicubic_rows_of_one_axis_are_those_of_a_grid_whose_columns_are_alike(shape, size):
+    """Torch resamples images one pixel wide wrongly."""
+    column = perturbed(build_encoding("learned", EncodingSpec(8, 2, 1, (5,), False))).table.data
+
+    def table(old: tuple[int, ...], new: tuple[int, ...]) -> torch.Tensor:
+        small, large = (build_encoding("learned", EncodingSpec(8, 2, 1, extent, False)) for extent in (old, new))
+        small.table.data.copy_(column.repeat_interleave(len(small.table) // 5, dim=0))
+        return resized_state(small, large, "bicubic")["table"].unflatten(0, (9, -1))
+
+    expected = table((5, 4), (9, 4))[:, :1]
+    torch.testing.assert_close(table(shape, size), expected.expand_as(table(shape, size)), atol=1e-5, rtol=1e-4)
+
+
+def test_axes_with_tables_of_their_own_are_bicubic_each_alone():
+    small, large = (
+        build_encoding("axial-learned", EncodingSpec(8, 2, 1, extent, False)) for extent in ((3, 4), (3, 7))
+    )
+    rows = resized_state(small, large, "bicubic")["tables"]
+    torch.testing.assert_close(rows[:3], small.tables[:3])
+    line, long = (build_encoding("learned", EncodingSpec(8, 2, 1, (n,), False)) for n in (4, 7))
+    line.table.data[:, : small.tables.shape[1]] = small.tables.data[3:]
+    expected = resized_state(line, long, "bicubic")["table"][:, : small.tables.shape[1]]
+    torch.testing.assert_close(rows[3:], expected)
+
+
+def test_an_unknown_interpolation_is_refused():
+    small, large = (build_encoding("learned", EncodingSpec(8, 2, 1, (n,), False)) for n in (2, 3))
+    with pytest.raises(ValueError, match="interpolation must be one of linear, bicubic, got 'cubic'"):
+        resized_state(small, large, "cubic")
+
+
+def test_bicubic_is_the_cubic_of_images_antialiased_for_tables_and_plain_for_biases():
+    """Keys 1981, equation 15, at a distance d below 1: torch has a = -0.5 where it is antialiased, else -0.75."""
+    for name, n, m, a in (("learned", 5, 9, -0.5), ("swin-bias", 3, 5, -0.75)):
+        small, large = (build_encoding(name, EncodingSpec(8, 2, 1, (size,), False)) for size in (n, m))
+        rows = torch.zeros_like(small.table)  # of five rows the middle one is 1
+        rows.select(-2, 2).fill_(1.0)
+        small.table.data.copy_(rows)
+        d = 5 / 9  # of the row behind the middle of nine, in old rows
+        made = resized_state(small, large, "bicubic")["table"].select(-2, 5)
+        torch.testing.assert_close(made, torch.full_like(made, (a + 2) * d**3 - (a + 3) * d**2 + 1))

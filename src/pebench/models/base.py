@@ -134,20 +134,22 @@ class SequenceModule(lightning.LightningModule):
         """Update the test metrics with a batch."""
         self.update(batch, "test")
 
-    def resized(self, **sizes: Any) -> Self:
+    def resized(self, *, interpolation: str = "linear", **sizes: Any) -> Self:
         """Return a model of another size with these weights, its tables of positions interpolated.
 
-        The weights are copied; what an encoding has for each position, or offset, is linear between the rows that it
-        has here; see `pebench.models.resize.resized_state`.
+        The weights are copied; what an encoding has for each position, or offset, is interpolated between the rows that
+        it has here; see `pebench.models.resize.resized_state`.
 
         Args:
+            interpolation: ``linear``, or ``bicubic``, as timm does it.
             sizes: Arguments that are to differ, ``image_size`` or ``max_len``.
 
         Raises:
-            ValueError: Where a parameter has no rule for another size, or the sizes make no model.
+            ValueError: Where a parameter has no rule for another size, or the sizes make no model; for an unknown
+                interpolation.
         """
         other = type(self)(**{**self.hparams, **sizes}).to(self.device)
-        tables = resized_state(self.trunk.encoding, other.trunk.encoding)
+        tables = resized_state(self.trunk.encoding, other.trunk.encoding, interpolation)
         prefix = "trunk.encoding."
         other.load_state_dict(self.state_dict() | {prefix + name: values for name, values in tables.items()})
         return other.train(self.training)

@@ -12,21 +12,25 @@ from pebench.encodings.base import PositionalEncoding, name_of
 LAYOUTS = ("cells", "axes", "offsets")
 """Rows that a parameter may have: one for each cell, for each place on each axis, or for each offset."""
 
-MODES = ("linear", "bilinear", "trilinear")
+MODES = {"linear": ("linear", "bilinear", "trilinear"), "bicubic": ("bicubic", "bicubic")}
+"""Torch's name of each interpolation, by the number of axes."""
 
 
-def resized_state(old: PositionalEncoding, new: PositionalEncoding) -> dict[str, Tensor]:
+def resized_state(old: PositionalEncoding, new: PositionalEncoding, interpolation: str = "linear") -> dict[str, Tensor]:
     """Return the parameters of an encoding for another one that differs from it in the extent alone.
 
-    A table's first and last row keep their vectors, and those in between are linear in the position; the row of offset
-    0 stays the row of offset 0. What does not depend on the extent is as it was.
+    The row of offset 0 stays the row of offset 0. What does not depend on the extent is as it was.
 
     Args:
         old: The encoding whose parameters are taken.
         new: The same encoding, built for another extent.
+        interpolation: ``linear`` between rows, of which the first and the last keep their vectors; or ``bicubic``, as
+            images are resampled, whose pixels have a width: timm's, for tables as in its `resample_abs_pos_embed` and
+            for biases as in its `resize_rel_pos_bias_table_simple`.
 
     Raises:
-        ValueError: Where a parameter depends on the extent in a way that its module does not declare in `layouts`.
+        ValueError: Where a parameter depends on the extent in a way that its module does not declare in `layouts`; for
+            an unknown interpolation.
 
     Example:
         >>> from pebench.encodings.base import EncodingSpec, build_encoding
@@ -46,7 +50,7 @@ def resized_state(old: PositionalEncoding, new: PositionalEncoding) -> dict[str,
         layout = dict(getattr(before, "layouts", ())).get(own)
         if layout is None:
             raise ValueError(f"encoding {name_of(old)!r} has no rule for another size of its parameter {name}")
-        state[name] = _resized(values, layout, _extent(before), _extent(after))
+        state[name] = _resized(values, layout, _extent(before), _extent(after), interpolation)
     return state
 
 
@@ -55,20 +59,35 @@ def _extent(owner: nn.Module) -> tuple[int, ...]:
     return extent
 
 
-def _resized(table: Tensor, layout: str, old: Sequence[int], new: Sequence[int]) -> Tensor:
+def _resized(table: Tensor, layout: str, old: Sequence[int], new: Sequence[int], interpolation: str) -> Tensor:
     """Return a table whose rows, on the first axis, are those of another extent."""
     if layout == "axes":  # the axes' tables lie one below the other
         parts = table.split(list(old))
-        return torch.cat([_between(part, (n,), (m,)) for part, n, m in zip(parts, old, new, strict=True)])
+        return torch.cat(
+            [_between(part, (n,), (m,), interpolation) for part, n, m in zip(parts, old, new, strict=True)]
+        )
     if layout == "offsets":  # of every layer: (layers, rows, heads)
         old, new = ([2 * n - 1 for n in extent] for extent in (old, new))
-        return torch.stack([_between(layer, old, new) for layer in table])
-    return _between(table, old, new)
+        return torch.stack([_between(layer, old, new, interpolation, antialias=False) for layer in table])
+    return _between(table, old, new, interpolation)
 
 
-def _between(rows: Tensor, old: Sequence[int], new: Sequence[int]) -> Tensor:
+def _between(
+    rows: Tensor, old: Sequence[int], new: Sequence[int], interpolation: str, antialias: bool = True
+) -> Tensor:
     """Interpolate rows of a grid, in row-major order: (product of old, ...) to (product of new, ...)."""
-    grid = rows.flatten(1).T.reshape(1, -1, *old)  # (rows, C) to (1, C, n1, ...)
-    # Corners are aligned, so that the first and the last position stay what they are.
-    made = F.interpolate(grid.float(), size=tuple(new), mode=MODES[len(old) - 1], align_corners=True)
+    if interpolation not in MODES:
+        raise ValueError(f"interpolation must be one of {', '.join(MODES)}, got {interpolation!r}")
+    size, cubic = tuple(new), interpolation == "bicubic"
+    grid = rows.flatten(1).T.reshape(1, -1, *old).float()  # (rows, C) to (1, C, n1, ...)
+    if cubic and len(size) == 1:  # torch knows it for images alone
+        grid, size = grid[..., None], (*size, 1)
+    turned = cubic and 1 in (grid.shape[-1], size[-1])
+    if turned:  # torch 2.15 resamples images one pixel wide wrongly, and those one pixel high as it should
+        grid, size = grid.mT, size[::-1]
+    # Linear ones align corners, so that the first and the last position stay what they are.
+    made = F.interpolate(
+        grid, size=size, mode=MODES[interpolation][len(old) - 1], align_corners=not cubic, antialias=cubic and antialias
+    )
+    made = made.mT if turned else made
     return made.reshape(-1, prod(new)).T.reshape(prod(new), *rows.shape[1:]).to(rows.dtype)

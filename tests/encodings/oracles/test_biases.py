@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from pebench.encodings.alibi import slopes
+from pebench.models.resize import resized_state
 from tests.encodings.values.helpers import encode, fresh
 
 from .helpers import agree, bias_of, cells, oracle, steps
@@ -91,6 +92,14 @@ def test_swin_bias_of_timm(layer):
     with torch.no_grad():
         theirs.relative_position_bias_table.copy_(encoding.table[layer].flip(0))
         agree(bias_of(encoding, cells(3, 5), layer), theirs.get_bias(), 0)
+
+
+@pytest.mark.parametrize("size", [(4, 7), (6, 6), (2, 3)])
+def test_a_table_of_biases_is_resampled_as_by_timm(size):
+    resample = oracle("timm.layers.pos_embed_rel").resize_rel_pos_bias_table_simple
+    old, new = (encode("swin-bias", cells(*extent), extent) for extent in ((3, 3), size))
+    for layer, table in enumerate(resized_state(old, new, "bicubic")["table"]):
+        agree(table, resample(old.table[layer].detach(), size, tuple(new.table[layer].shape)))
 
 
 @pytest.mark.parametrize("layer", [0, 1])

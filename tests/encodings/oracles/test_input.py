@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from pebench.models.resize import resized_state
 from tests.encodings.values.helpers import encode, fresh, moved, noise, state_of
 
 from .helpers import agree, blocks, cells, oracle, steps
@@ -45,6 +46,15 @@ def test_sinusoid_of_timm_on_a_grid():
     """It has each axis's sines before its cosines."""
     theirs = oracle("timm.layers").build_sincos2d_pos_embed([3, 5], 24, interleave_sin_cos=True)
     agree(blocks(own_of((3, 5)), 2), theirs)
+
+
+@pytest.mark.parametrize("size", [(4, 7), (6, 8), (2, 3)])
+def test_a_learned_table_is_resampled_as_by_timm(size):
+    """Antialiased, which is another cubic even where an image grows."""
+    layers = oracle("timm.layers")
+    old, new = fresh("learned", (3, 5)), fresh("learned", size)
+    theirs = layers.resample_abs_pos_embed(old.table[None], [*size], [3, 5], num_prefix_tokens=0)
+    agree(resized_state(old, new, "bicubic")["table"], theirs[0].detach())
 
 
 def test_concat_of_positional_encodings():
