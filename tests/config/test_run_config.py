@@ -52,10 +52,10 @@ def test_settings_are_every_field_of_every_section_by_dotted_name() -> None:
     model = replace(CONFIG.model, tied=True, token_pace=1.0, token_scale=0.02, segments="sum")
     later = replace(CONFIG, model=model, train=replace(CONFIG.train, token_table="frozen", beyond="2"))
     augmented = replace(later.train, rand_augment="2@9", mixup=0.8, cutmix=1.0, erasing=0.25, label_smoothing=0.1)
-    later = replace(later, train=replace(augmented, capture=True))
+    later = replace(later, train=replace(augmented, capture=True, interpolate="linear"))
     assert list(later.settings()) == expected
     assert list(CONFIG.settings()) == [name for name in expected if name not in LATER]
-    assert [name.partition(".")[0] for name in expected] == ["model"] * 9 + ["data"] * 3 + ["train"] * 18
+    assert [name.partition(".")[0] for name in expected] == ["model"] * 9 + ["data"] * 3 + ["train"] * 19
     assert CONFIG.settings()["model.d_model"] == 64
     assert CONFIG.settings()["data.max_len"] is None
     assert CONFIG.settings()["train.max_steps"] == 7

@@ -242,7 +242,7 @@ def test_a_sound_task_passes_with_what_it_declares(capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert all(f"ok      {name} " in text for name in TASK_PROPERTIES)
     assert "chance level   5.85 %" in text
-    assert "extrapolation  1.5x, 2x" in text
+    assert "extrapolation  1.25x, 1.5x, 2x" in text
     assert "Every property holds." in text
 
 

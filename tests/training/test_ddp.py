@@ -41,6 +41,10 @@ def record_of(config: RunConfig, out: Path) -> Record:
 def check_same(alone: Record, together: Record) -> None:
     """That two records are of one model, but for rounding, and one was trained on two devices."""
     assert together.metrics == pytest.approx(alone.metrics, rel=1e-4)
+    assert together.beyond.keys() == alone.beyond.keys()
+    for name, curves in alone.beyond.get("by_position", {}).items():
+        for kind, values in curves.items():
+            assert together.beyond["by_position"][name][kind] == pytest.approx(values, rel=1e-4)
     for ours, theirs in zip(alone.curve, together.curve, strict=True):
         assert theirs["val/loss"] == pytest.approx(ours["val/loss"], rel=1e-4)
         assert theirs["train/loss"] == pytest.approx(ours["train/loss"], rel=1e-4)  # of the whole batch

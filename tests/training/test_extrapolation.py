@@ -13,6 +13,7 @@ from pebench.data import datamodule_of
 from pebench.data.batches import IGNORE, Texts, Windows
 from pebench.data.images import shuffle_patches
 from pebench.encodings.base import grid_positions
+from pebench.errors import UserError
 from pebench.models import ViT
 from pebench.models.base import SequenceModule
 from pebench.results import grids
@@ -86,7 +87,7 @@ def test_an_encoding_that_refuses_some_sizes_is_measured_at_the_others(tmp_path)
 
 def test_images_are_enlarged_and_their_patches_numbered_on(tmp_path):
     record = train(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
-    assert sizes(record) == {"shuffled", "1.5x", "2x"}
+    assert sizes(record) == {"shuffled", "1.25x", "1.5x", "2x"}
     data = datamodule_of(record.config)
     module = build(record.config, data).eval()
     _, (label, loader) = data.beyond((1.5,))
@@ -137,7 +138,7 @@ def test_a_loss_that_is_infinite_there_is_left_out_and_the_run_is_kept(tmp_path,
     record = train(smoke("vit-digits", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert record.ok
     told = {name for name in record.metrics if "@" in name}
-    assert told == {f"test/accuracy@{size}" for size in ("shuffled", "1.5x", "2x")} | {"test/loss@shuffled"}
+    assert told == {f"test/accuracy@{size}" for size in ("shuffled", "1.25x", "1.5x", "2x")} | {"test/loss@shuffled"}
     assert "nothing was measured at 1.5x: test/loss is inf" in caplog.text
 
 
@@ -180,6 +181,66 @@ def test_a_size_that_some_runs_lack_or_diverge_at_says_how_many_it_is_of():
     ]
     (table,) = build_tables([*records, Record(smoke("vit-digits", "add", 9), metrics=sizes[0], status="failed")])
     assert grids.extrapolation(table)["at 2x"].texts == ["37.50 ± 158.83 (n=2)"]  # 12.706 times 12.5
+
+
+@pytest.mark.parametrize("encoding", ["learned", "axial-learned", "swin-bias", "concat"])
+def test_tables_are_interpolated_where_an_encoding_refuses_and_a_run_asks_for_it(tmp_path, monkeypatch, encoding):
+    seen: list[tuple[str, tuple[int, ...]]] = []
+    real = ViT.resized
+
+    def resized(self: ViT, **how: Any) -> ViT:
+        seen.append((how["interpolation"], how["image_size"]))
+        return real(self, **how)
+
+    monkeypatch.setattr(ViT, "resized", resized)
+    options = {"table": "learned"} if encoding == "concat" else {}
+    config = configure("vit-digits", encoding, 0, "smoke", {"train.interpolate": "bicubic"}, options)
+    record = train(config, Options(tmp_path, device="cpu", threads=1))
+    assert seen == [("bicubic", side) for side in (10, 12, 16)]
+    assert sizes(record) == {"shuffled", "1.25x", "1.5x", "2x"}
+    assert record.beyond == {"policy": "interpolates"}
+
+
+def test_longer_texts_have_interpolated_tables(tmp_path):
+    config = smoke("lm-grammar", "learned", interpolate="linear")
+    record = train(config, Options(tmp_path, device="cpu", threads=1))
+    assert sizes(record) == {"sliding", "2x", "4x"}
+    assert {*record.beyond["by_position"]} == {"bits_per_byte@2x", "bits_per_byte@4x"}
+    assert record.metrics["test/loss@sliding"] == pytest.approx(3.55, abs=0.3)
+
+
+@pytest.mark.parametrize("encoding", ["rope", "deberta"])
+def test_an_encoding_that_goes_on_is_never_interpolated(tmp_path, monkeypatch, encoding):
+    monkeypatch.setattr(SequenceModule, "resized", None)
+    record = train(smoke("lm-grammar", encoding, interpolate="linear"), Options(tmp_path, device="cpu", threads=1))
+    assert sizes(record) == {"sliding", "2x", "4x"}
+    assert record.beyond["policy"] == "goes on"
+
+
+@pytest.mark.parametrize("of", ["add", "concat"])  # the second would have a table with another option
+def test_one_without_tables_still_refuses(tmp_path, caplog, of):
+    config = configure("vit-digits", "permuted", 0, "smoke", {"train.interpolate": "linear"}, {"of": of})
+    record = train(config, Options(tmp_path, device="cpu", threads=1))
+    assert (sizes(record), record.beyond) == ({"shuffled"}, {"policy": "refuses"})
+    assert "nothing was measured" not in caplog.text
+
+
+def test_interpolation_is_a_part_of_the_key_alone_where_it_is_asked_for():
+    assert smoke("vit-digits", "learned", interpolate=None).key == smoke("vit-digits", "learned").key
+    assert smoke("vit-digits", "learned", interpolate="linear").key != smoke("vit-digits", "learned").key
+    with pytest.raises(UserError, match=r"train\.interpolate"):
+        smoke("vit-digits", "learned", interpolate="cubic")
+
+
+def test_a_page_tells_the_policy_where_a_record_does():
+    records = [
+        Record(smoke("vit-digits", name), metrics={"test/accuracy": 0.5, "test/accuracy@shuffled": 0.1}, beyond=beyond)
+        for name, beyond in (("add", {"policy": "goes on"}), ("learned", {"policy": "refuses"}), ("rope", {}))
+    ]
+    (table,) = build_tables(records)
+    assert grids.extrapolation(table)["policy"].texts == ["goes on", "refuses", grids.NOTHING]
+    (older,) = build_tables(records[2:])
+    assert "policy" not in grids.extrapolation(older)
 
 
 @pytest.mark.slow

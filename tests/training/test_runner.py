@@ -24,6 +24,7 @@ from pebench.runs.costs import cost
 from pebench.runs.suite import serves
 from pebench.tasks import configure
 from pebench.training import environment
+from pebench.training.extrapolation import Beyond
 from pebench.training.resume import check_best
 from pebench.training.runner import build, train
 from tests.sampling import sampled
@@ -152,7 +153,9 @@ def test_memory_is_counted_anew_on_cuda_where_it_is_used(monkeypatch: pytest.Mon
 def test_memory_is_that_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     peak = [1.0]
     monkeypatch.setattr("pebench.training.environment.peak_memory_gib", lambda device: peak[0])
-    monkeypatch.setattr("pebench.training.runner.measure_extrapolation", lambda *_: peak.append(peak.pop() + 1) or {})
+    monkeypatch.setattr(
+        "pebench.training.runner.measure_extrapolation", lambda *_: peak.append(peak.pop() + 1) or Beyond({}, {})
+    )
     assert train(smoke(), options(tmp_path)).peak_memory_gib == 1.0
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pebench.config.augmentation import Augmentation
-from pebench.config.protocol import MONITORS, PRECISIONS, REGIMES, SEGMENTS, STAGES, TOKEN_TABLES
+from pebench.config.protocol import INTERPOLATIONS, MONITORS, PRECISIONS, REGIMES, SEGMENTS, STAGES, TOKEN_TABLES
 from pebench.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def _check_names(config: "RunConfig") -> None:
         ("model.segments", config.model.segments or "null", ("null", *SEGMENTS)),
         ("train.precision", config.train.precision, PRECISIONS),
         ("train.token_table", config.train.token_table or "null", ("null", *TOKEN_TABLES)),
+        ("train.interpolate", config.train.interpolate or "null", ("null", *INTERPOLATIONS)),
         ("train.monitor", config.train.monitor, MONITORS),
         ("regime", config.regime, REGIMES),
         ("stage", config.stage, STAGES),

@@ -32,6 +32,9 @@ SEGMENTS = ("sum", "concat")
 TOKEN_TABLES = ("frozen", "trained")
 """Ways in which a run may use the token table of another run: as it is, or as a start that training changes."""
 
+INTERPOLATIONS = ("linear", "bicubic")
+"""Ways in which tables of positions and of biases may be interpolated for sizes that their encoding refuses."""
+
 STAGES = ("test", "select")
 """Purpose of a run: to be tested, or to choose a setting by its validation metrics. The latter is never tested."""
 

@@ -83,6 +83,8 @@ class TrainConfig:
         erasing: Probability of erasing a rectangle of a training image.
         label_smoothing: Share of the label of a training image that is spread over all classes.
         capture: Capture the step as CUDA graphs, where the device and the model allow it.
+        interpolate: How tables of an encoding that refuses other sizes are interpolated for the test at these, one of
+            `INTERPOLATIONS`; ``None`` leaves it at the refusal.
     """
 
     max_steps: int = 1000
@@ -103,6 +105,7 @@ class TrainConfig:
     erasing: float = 0.0
     label_smoothing: float = 0.0
     capture: bool = False
+    interpolate: str | None = None
 
 
 SECTIONS: Mapping[str, type] = {"model": ModelConfig, "data": DataConfig, "train": TrainConfig}
@@ -113,6 +116,7 @@ LATER: dict[str, Any] = {
     "model.tied": False, "model.token_pace": None, "model.token_scale": None, "model.segments": None,
     "train.token_table": None, "train.beyond": None, "train.rand_augment": None, "train.mixup": 0.0,
     "train.cutmix": 0.0, "train.erasing": 0.0, "train.label_smoothing": 0.0, "train.capture": False,
+    "train.interpolate": None,
 }  # fmt: skip
 """Settings that came after published records, by dotted name: at these defaults they stand in no record and no list."""
 

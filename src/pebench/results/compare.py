@@ -53,6 +53,7 @@ def _run_text(record: Record, place: Path) -> str:
             stage: ", ".join("unknown" if share is None else f"{share:.4f}" for share in shares)
             for stage, shares in record.position_shares.items()
         },
+        "beyond": _flat(record.beyond),
         **{f"analysis, {stage}": _flat(figures) for stage, figures in record.analysis.items()},
         "settings": _flat(config.to_dict()),
         "data": _flat(record.dataset),

@@ -65,12 +65,22 @@ def _raw_row(row: Row, table: Table, equivalent: Equivalence | None) -> dict[str
         "perplexity": row.perplexity,
         "beyond": row.extrapolation(table.task.metric),
         "position_shares": {stage: seeds for stage, seeds in row.position_shares.items() if seeds},
+        **beyond(row),
         **analysis(row),
         **row.costs,
         "throughput_unit": f"{table.task.unit}/s",
         "values": row.values,
         "failed": row.failed,
     }
+
+
+def beyond(row: Row) -> dict[str, Any]:
+    """Return the policy at other sizes and the loss by position of runs by seed; nothing for older runs alone."""
+    found = {
+        name: {record.config.seed: record.beyond[name] for record in row.finished if name in record.beyond}
+        for name in ("policy", "by_position")
+    }
+    return {name: seeds for name, seeds in found.items() if seeds}
 
 
 def analysis(row: Row) -> dict[str, Any]:

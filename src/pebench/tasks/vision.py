@@ -9,9 +9,9 @@ from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 
 
 def _vit(name: str, **rest: Any) -> Task:
-    # Factors of the side. With both, the images of both tasks are still tiled by their patches: 8, 12 and 16 pixels by
-    # 2, 32, 48 and 64 by 4.
-    return Task(name=name, kind=IMAGE_CLASSIFICATION, beyond=(1.5, 2), **rest)
+    # Factors of the side. With all of them, the images of every task are still tiled by their patches: 8, 10, 12 and 16
+    # pixels by 2, 32, 40, 48 and 64 by 4.
+    return Task(name=name, kind=IMAGE_CLASSIFICATION, beyond=(1.25, 1.5, 2), **rest)
 
 
 def _cells(name: str, puzzle: str, summary: str, **rest: Any) -> Task:

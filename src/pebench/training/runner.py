@@ -110,18 +110,20 @@ def train(
     # Before the test, which must not be made with weights of another process.
     check_best(attempt.best, metrics["best_step"])
     shares: Mapping[str, Sequence[Any]] = {}
+    beyond: Mapping[str, Any] = {}
     if config.stage == "test":  # a run that selects a setting never sees the test split
         best = attempt.best.best_model_path
         trainer.test(module, datamodule=data, ckpt_path=best, verbose=False, weights_only=True)
         metrics |= tested_metrics(trainer.callback_metrics)
-        metrics |= measure_extrapolation(trainer, module, data, data.factors, stop)
+        sizes = measure_extrapolation(trainer, module, data, data.factors, stop, config.train.interpolate)
+        metrics, beyond = metrics | sizes.metrics, sizes.facts
         if trainer.is_global_zero:
             # Parameters are a function of the seed: built again, the model is as it was before training.
             untrained = build(config, data)
             take_table(untrained, config, options.out)
             shares = measure(untrained, module, data, stop)
 
-    record = _make_record(config, attempt, metrics, memory, shares)
+    record = replace(_make_record(config, attempt, metrics, memory, shares), beyond=beyond)
     if options.analyze and config.stage == "test" and trainer.is_global_zero:
         record = replace(record, analysis=_analyzed(module, data))
     if trainer.is_global_zero:

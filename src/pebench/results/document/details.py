@@ -23,6 +23,7 @@ def details(table: Table, page: Page) -> list[Detail]:
         ("pairs", "Every two rows", texts.PAIRS.format(unit=difference_unit(table.task)), grids.pairs(table)),
         ("speedup", "Effective speedup", _speedup_text(table), grids.speedup(table)),
         ("beyond", "Beyond the trained size", _extrapolation_text(extrapolation), extrapolation),
+        ("by position", "Loss by position", _by_position_text(table), grids.by_position(table)),
         ("position shares", "Position in the residual stream", _shares_text(table), grids.position_shares(table)),
         *(
             (f"inside {group}", title, text, grids.inside(table, group))
@@ -46,7 +47,12 @@ def _speedup_text(table: Table) -> str:
 def _extrapolation_text(grid: Grid) -> str:
     sizes = texts.OTHER_SIZES if any(name.startswith("at ") for name in grid) else ""
     controls = "".join(f" `{name}`: {text}." for name, text in texts.CONTROLS.items() if name in grid)
+    controls += texts.POLICY * ("policy" in grid)
     return texts.EXTRAPOLATION.format(sizes=sizes, controls=controls)
+
+
+def _by_position_text(table: Table) -> str:
+    return texts.BY_POSITION.format(unit=difference_unit(table.task))
 
 
 def _shares_text(table: Table) -> str:

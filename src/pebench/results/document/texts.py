@@ -39,6 +39,17 @@ CONTROLS = {
 }
 """Controls of length or resolution extrapolation, each with what the test split is made to be."""
 
+POLICY = (
+    " `policy`: where positions are outside the trained ones, an encoding `goes on` to new ones, `clamps` them to the "
+    "outermost trained one, `refuses` them, or `interpolates` its tables between their rows."
+)
+BY_POSITION = (
+    "By how much a token's loss in long windows is above that of the same token in windows of the trained length that "
+    "overlap by half, in {unit}, by its position in the long window, in trained lengths. Above zero the new positions "
+    "harm; below it the longer context helps. Up to the trained length long windows have less context than the "
+    "overlapping ones, so that a model loses more at their beginning. Of the longest windows that were measured, as "
+    "far as they reach. Means over seeds, ± half the 95 % interval."
+)
 SHARES = (
     "The position variance share: the part (%) of the variance of the residual stream, over the tokens of validation "
     "examples, that lies between positions, less what chance would give, so that it may fall below zero. Images share "

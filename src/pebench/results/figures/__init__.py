@@ -98,13 +98,24 @@ def table_pictures(page: "Page", table: "Table", stem: str) -> Iterator[Picture]
         table: The table to draw.
         stem: Beginning of their names.
     """
-    from pebench.results.figures import apart, cost, curves, differences, extrapolation, inside, position_share, style
+    from pebench.results.figures import (
+        apart,
+        by_position,
+        cost,
+        curves,
+        differences,
+        extrapolation,
+        inside,
+        position_share,
+        style,
+    )
 
     kinds: tuple[tuple[str, str, Any], ...] = (
         ("curves", "Learning curves", curves),
         ("differences", "Differences", differences),
         ("cost", "Quality against cost", cost),
         ("beyond", "Beyond the trained size", extrapolation),
+        ("by-position", "Loss by position", by_position),
         ("shares", "Position in the residual stream", position_share),
         ("inside", "Content and position inside", inside),
         ("apart", "Content and position by channel and head", apart),

@@ -105,6 +105,7 @@ def _section(section: Section) -> Iterator[Float]:
         "contrasts": f"declared contrasts, {INTERVAL}, paired by seed; p Holm-adjusted.",
         "pairs": f"the row minus the column, {INTERVAL}, paired by seed; Holm over all.",
         "beyond": f"the test split at other sizes, without further training; {INTERVAL}.",
+        "by position": f"loss in long windows less that in sliding ones, by position in trained lengths; {INTERVAL}.",
     }
     for name, text in captions.items():
         if grid := section.detail(name):

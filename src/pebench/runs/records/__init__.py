@@ -3,7 +3,7 @@
 from pebench.runs.records.collection import COLLECTION, holds_records, read_records, write_jsonl
 from pebench.runs.records.merging import merge
 from pebench.runs.records.places import without_places
-from pebench.runs.records.record import FAILURE, FILE_NAME, SCHEMA, WEIGHTS, Record
+from pebench.runs.records.record import FAILURE, FILE_NAME, PARTS, SCHEMA, WEIGHTS, Record
 from pebench.runs.records.run_files import (
     damage,
     find_record,
@@ -16,7 +16,7 @@ from pebench.runs.records.run_files import (
 )
 
 __all__ = [
-    "COLLECTION", "FAILURE", "FILE_NAME", "SCHEMA", "WEIGHTS", "Record", "damage", "find_record", "holds_records",
-    "lacks_weights", "merge", "read_config", "read_record", "read_records", "record_in", "without_places",
-    "write_config", "write_jsonl", "write_record",
+    "COLLECTION", "FAILURE", "FILE_NAME", "PARTS", "SCHEMA", "WEIGHTS", "Record", "damage", "find_record",
+    "holds_records", "lacks_weights", "merge", "read_config", "read_record", "read_records", "record_in",
+    "without_places", "write_config", "write_jsonl", "write_record",
 ]  # fmt: skip

@@ -12,6 +12,9 @@ from pebench.runs.records.schema import CHECKSUM, check_fields, checksum
 SCHEMA = 2
 """Version of a record's layout. Since 2 it has a checksum; those of 1 stay as they are, and have none."""
 
+PARTS = 4
+"""Parts of the trained length; a loss by position has a mean for each, and goes on so in longer windows."""
+
 FILE_NAME = "record.json"
 """File name of the record of a run that finished. A failure never replaces it."""
 
@@ -55,6 +58,8 @@ class Record:
             some of the work: the regime ``FLOPs`` matches rows by it.
         position_shares: Share of the variance between positions in what enters each block and, last, the output layer:
             ``untrained`` and ``trained``. See `pebench.training.position_share`.
+        beyond: The encoding's ``policy`` at sizes that it was not trained at and, of language models, the loss there
+            ``by_position``, as `pebench.training.by_position` finds it; empty in older records.
         analysis: Figures of `pebench.analyze` by measure, ``trained`` and ``untrained``; empty where not asked for.
     """
 
@@ -76,6 +81,7 @@ class Record:
     matched_flops: int | None = None
     position_shares: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     analysis: Mapping[str, Any] = field(default_factory=dict)
+    beyond: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -112,8 +118,9 @@ class Record:
         """
         # `dataclasses.asdict` would copy each point of every curve.
         values = vars(self) | {"key": self.config.key, "config": config or self.config.to_dict()}
-        if not self.analysis:
-            del values["analysis"]  # records from before it stay as they are, to the byte
+        for name in ("analysis", "beyond"):
+            if not values[name]:
+                del values[name]  # records from before it stay as they are, to the byte
         return values | {CHECKSUM: checksum(values)} if self.schema > 1 else values
 
     @staticmethod

@@ -245,5 +245,6 @@ FIELDS: Mapping[str, Check] = {
     "matched_flops": whole(none=True),
     "position_shares": names_to(list_of(number(none=True))),
     "analysis": names_to(names_to(_plain, MEASURES)),
+    "beyond": names_to(_plain, {"policy": words, "by_position": names_to(names_to(list_of(NUMBER)))}),
 }
 """Check of each field but the configuration, by name."""
