@@ -3,12 +3,13 @@
 A small language model on 256, 1,024 and 4,096 tokens and a small image classifier on 256 and 1,024 patches. On a CPU
 each encoding has a process of its own, whose peak of memory is that of its steps; then its steps and those of `none`
 take turns, so that a busy machine slows both alike. What is known is written after each: --minutes, or Ctrl-C, ends it
-early without loss. With --output the figures stand beside the page, as JSON, from which the scorecard takes them. On a
-machine that does nothing else, run
+early without loss, and --go-on begins with what the last call has found on this machine. With --output the figures
+stand beside the page, as JSON, from which the scorecard takes them. On a machine that does nothing else, run
     python -m benchmarks.studies.encoding_costs --threads 2 --minutes 60 --output results/studies/encoding_costs.md
 """
 
 import argparse
+import json
 import random
 import statistics
 import sys
@@ -28,6 +29,7 @@ from pebench.benchmarks.studies.processes import in_fresh_process
 from pebench.benchmarks.studies.step_costs import Question, StepCost, step_cost
 from pebench.benchmarks.studies.workloads import PATCH, Workload
 from pebench.encodings.registry import encoding_cards
+from pebench.training.environment import device_text
 
 TOKENS = 2048  # in a batch, or one text where that is longer
 LENGTHS = {"text": (256, 1024, 4096), "image": (256, 1024)}
@@ -98,10 +100,12 @@ def measure(options: argparse.Namespace, names: Sequence[str], found: Sequence[C
     threads = options.threads or torch.get_num_threads()
     for turn in range(options.rounds):
         for column in found:
-            # the ratio of memory needs that of `none`; the order of the others is random
-            often = [name for name in names if name in BARS] * (BAR_ROUNDS - 1 if column is found[0] else 0)
-            order = random.Random(turn).sample([*names, *often], len(names) + len(often))
-            for name in ["none", *order]:
+            if options.tokens and column.tokens not in options.tokens:
+                continue
+            left = [name for name in names for _ in range(rounds_left(name, turn, column, column is found[0]))]
+            order = random.Random(turn).sample(left, len(left))
+            # the ratio of memory needs that of `none`
+            for name in ["none"] * rounds_left("none", turn, column, first=False) + order:
                 if time.monotonic() > until:
                     report_progress(f"{options.minutes:g} minutes are over: ended in round {turn + 1}, {column.title}")
                     return
@@ -113,6 +117,40 @@ def measure(options: argparse.Namespace, names: Sequence[str], found: Sequence[C
                 memory = median_cell(column.memories(name), column.why(name))
                 report_progress(f"round {turn + 1}, {column.title}, {name}: time {shown}, memory {memory}")
                 yield
+
+
+def rounds_left(name: str, turn: int, column: Column, first: bool) -> int:
+    """Return how often an encoding is to be measured until it has all rounds up to a turn.
+
+    Args:
+        name: The encoding.
+        turn: Number of the round, from 0.
+        column: The model.
+        first: True for the column in which some encodings have a bar.
+    """
+    wanted = (turn + 1) * (BAR_ROUNDS if first and name in BARS else 1)
+    return max(0, wanted - len(column.found.get(name, ())))
+
+
+def remember(output: Path, found: Sequence[Column], device: torch.device) -> None:
+    """Fill columns with what an earlier call has found.
+
+    Args:
+        output: Page of that call, beside which its figures stand.
+        found: The columns.
+        device: The device, which must be the same.
+
+    Raises:
+        SystemExit: If it was another device.
+    """
+    earlier = json.loads(output.with_suffix(".json").read_text(encoding="utf-8"))
+    if earlier["machine"] != device_text(device):
+        raise SystemExit(f"{output} was measured on {earlier['machine']}, this is {device_text(device)}.")
+    for name, kinds in earlier["costs"].items():
+        for column in found:
+            if cell := kinds.get(column.kind, {}).get(str(column.tokens)):
+                rounds = cell.get("rounds") or [{"why": cell["why"]}]
+                column.found[name] = [StepCost(**values) for values in rounds]
 
 
 def _cost(question: Question) -> StepCost:
@@ -196,16 +234,20 @@ def figures(names: Sequence[str], found: Sequence[Column], options: argparse.Nam
                 cell = {"why": why}
             elif (times := column.times(name)) and (memories := column.memories(name)):
                 cell = {"time": statistics.median(times), "memory": statistics.median(memories)}
-                cell["rounds"] = [{"time": cost.time, "gib": cost.gib} for cost in column.found[name]]
+                cell["rounds"] = [
+                    {"time": cost.time, "gib": cost.gib, "kernel": cost.kernel} for cost in column.found[name]
+                ]
             if cell:
                 costs.setdefault(name, {}).setdefault(column.kind, {})[str(column.tokens)] = cell
-    return {"device": options.device, "costs": costs}
+    return {"device": options.device, "machine": device_text(torch.device(options.device)), "costs": costs}
 
 
 def pages(arguments: Sequence[str], options: argparse.Namespace) -> Iterator[Page]:
     """Yield the page and its figures each time that an encoding more has been measured."""
     names = sorted(options.pe or {*encoding_cards()} - {"none"})
     found = columns(options.quick, 1 if options.quick else STEPS if options.device == "cpu" else CUDA_STEPS)
+    if options.go_on:
+        remember(options.output, found, torch.device(options.device))
     top = introduction(arguments, options, found)
     for _ in measure(options, names, found):
         yield Page(top + tables(names, found) + bars(names, found[0]), figures(["none", *names], found, options))
@@ -217,6 +259,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--rounds", type=int, default=1, help="of all encodings; those with a bar have five times as many"
     )
+    parser.add_argument("--tokens", type=int, action="append", help="tokens or patches (repeatable); by default all")
+    parser.add_argument("--go-on", action="store_true", help="begin with the figures that stand beside --output")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many minutes")
     everyone = sorted({*encoding_cards()} - {"none"})
     parser.add_argument("--pe", action="append", choices=everyone, help="an encoding (repeatable); by default all")
@@ -228,6 +272,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--output", type=Path, help="Markdown file for the page; its figures are written beside it")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
     options = parser.parse_args(arguments)
+    if options.go_on and not (options.output and options.output.with_suffix(".json").is_file()):
+        parser.error("--go-on needs the --output of an earlier call, with its figures beside it")
     return write_page(pages(arguments, options), options.output)
 
 

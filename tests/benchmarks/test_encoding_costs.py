@@ -4,6 +4,7 @@ import argparse
 import itertools
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(**changes: object) -> argparse.Namespace:
     usual = {"minutes": math.inf, "rounds": 2, "threads": 1, "device": "cpu", "gib": 8.0, "quick": True, "pe": ["fox"]}
-    return argparse.Namespace(**usual | changes)
+    later = {"go_on": False, "tokens": None, "output": None}
+    return argparse.Namespace(**usual | later | changes)
 
 
 def test_rounds_are_whole_and_what_does_not_serve_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +116,34 @@ def test_minutes_end_it_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> N
     pages = list(encoding_costs.pages([], options(minutes=1.0)))
     assert len(pages) == 2
     assert cells(pages[-1].text.partition("## Memory")[0])["`fox`"][:-1] == ["1.00", "", "", "", ""]
+
+
+def test_another_call_goes_on_with_what_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def cost(question: Question) -> StepCost:
+        asked.append((question.name, question.work.positions))
+        image = question.work.kind == "image" and question.name != "none"
+        return StepCost(why="does not serve") if image else StepCost(len(asked), 1.0, "sdpa")
+
+    monkeypatch.setattr(encoding_costs, "_cost", cost)
+    output = tmp_path / "costs.md"
+    go_on = [*QUICK, "--pe", "fox", "--output", str(output)]
+    assert encoding_costs.main([*go_on, "--tokens", "64"]) == 0
+    assert Counter(asked) == {("none", 64): 2, ("fox", 64): 2}  # of texts and of images
+    asked.clear()
+    assert encoding_costs.main([*go_on, "--go-on", "--tokens", "64", "--tokens", "16", "--rounds", "2"]) == 0
+    # one round more at 64 and two at 16, but none of what does not serve images
+    assert Counter(asked) == {("none", 64): 2, ("fox", 64): 1, ("none", 16): 4, ("fox", 16): 3}
+    cell = json.loads(output.with_suffix(".json").read_text())["costs"]["fox"]["text"]["64"]
+    assert [kept["kernel"] for kept in cell["rounds"]] == ["sdpa", "sdpa"]
+    assert cell["rounds"][0]["time"] == 2
+    machine = json.loads(output.with_suffix(".json").read_text()) | {"machine": "cpu: another"}
+    output.with_suffix(".json").write_text(json.dumps(machine))
+    with pytest.raises(SystemExit, match="was measured on cpu: another"):
+        encoding_costs.main([*go_on, "--go-on"])
+    with pytest.raises(SystemExit):
+        encoding_costs.main([*QUICK, "--go-on"])
 
 
 def test_models_are_small_and_their_batches_equal() -> None:
