@@ -100,7 +100,7 @@ def measure(options: argparse.Namespace, names: Sequence[str], found: Sequence[C
     threads = options.threads or torch.get_num_threads()
     for turn in range(options.rounds):
         for column in found:
-            if options.tokens and column.tokens not in options.tokens:
+            if column.kind != (options.kind or column.kind) or (options.tokens and column.tokens not in options.tokens):
                 continue
             left = [name for name in names for _ in range(rounds_left(name, turn, column, column is found[0]))]
             order = random.Random(turn).sample(left, len(left))
@@ -259,6 +259,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--rounds", type=int, default=1, help="of all encodings; those with a bar have five times as many"
     )
+    parser.add_argument("--kind", choices=LENGTHS, help="texts or images alone; by default both")
     parser.add_argument("--tokens", type=int, action="append", help="tokens or patches (repeatable); by default all")
     parser.add_argument("--go-on", action="store_true", help="begin with the figures that stand beside --output")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many minutes")

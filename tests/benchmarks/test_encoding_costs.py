@@ -55,7 +55,7 @@ def test_memory_is_that_of_the_step() -> None:
     none, t5 = (encoding_costs._cost(question(name)) for name in ("none", "t5-bias"))
     assert t5.gib > none.gib + 4 / 1024
     longer = encoding_costs._cost(question("t5-bias", replace(WIDE, size=1024)))
-    assert longer.gib > 3 * t5.gib  # quadratic
+    assert longer.gib > 2.4 * t5.gib  # more than linear; what does not grow keeps it from being four times as much
     assert none.gib < 0.1  # without the process and its imports
 
 
@@ -87,7 +87,7 @@ def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(**changes: object) -> argparse.Namespace:
     usual = {"minutes": math.inf, "rounds": 2, "threads": 1, "device": "cpu", "gib": 8.0, "quick": True, "pe": ["fox"]}
-    later = {"go_on": False, "tokens": None, "output": None}
+    later = {"kind": None, "go_on": False, "tokens": None, "output": None}
     return argparse.Namespace(**usual | later | changes)
 
 
@@ -138,6 +138,9 @@ def test_another_call_goes_on_with_what_is_known(monkeypatch: pytest.MonkeyPatch
     cell = json.loads(output.with_suffix(".json").read_text())["costs"]["fox"]["text"]["64"]
     assert [kept["kernel"] for kept in cell["rounds"]] == ["sdpa", "sdpa"]
     assert cell["rounds"][0]["time"] == 2
+    asked.clear()
+    assert encoding_costs.main([*go_on, "--go-on", "--kind", "image", "--tokens", "64", "--rounds", "3"]) == 0
+    assert asked == [("none", 64)]
     machine = json.loads(output.with_suffix(".json").read_text()) | {"machine": "cpu: another"}
     output.with_suffix(".json").write_text(json.dumps(machine))
     with pytest.raises(SystemExit, match="was measured on cpu: another"):
