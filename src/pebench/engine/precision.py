@@ -1,7 +1,7 @@
 """The choice of ``train.precision=auto``: by steps timed on this machine, and the same for all rows of a task."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from pebench.config import AUTO, RunConfig
@@ -42,15 +42,20 @@ def settled(plan: Plan, how: Execution, note: Callable[[str], None]) -> Plan:
     ):
         raise UserError(f"{SETTING}=auto cannot be one of several values: it chooses one of them by speed.")
     undecided = _undecided(plan, how)
-    left = [kind for kind in plan.kinds if undecided or kind.train.precision == AUTO]
-    if left and not how.local:
+    if not undecided and all(kind.train.precision != AUTO for kind in plan.kinds):
+        return plan
+    if not how.local:
         raise UserError(f"{SETTING}=auto is timed on this machine: with --executor {how.executor} name one.")
-    chosen: dict[str, str] = {}
-    for kind in left:
+    begun, chosen, kinds = {*planned_runs(how.out)}, dict[str, str](), []
+    for kind in plan.kinds:
+        if not undecided and kind.train.precision != AUTO:
+            kinds.append(kind)
+            continue
         if kind.task not in chosen:
-            chosen[kind.task], reason = _choice(plan, kind, how)
+            chosen[kind.task], reason = _choice(plan, kind, how, begun)
             note(f"{kind.task}: {SETTING}={chosen[kind.task]}, {reason}")
-    return replace(plan, kinds=[_with(kind, chosen[kind.task]) if kind in left else kind for kind in plan.kinds])
+        kinds.append(_with(kind, chosen[kind.task]))
+    return replace(plan, kinds=kinds)
 
 
 def _undecided(plan: Plan, how: Execution) -> bool:
@@ -66,12 +71,11 @@ def _with(kind: RunConfig, precision: str) -> RunConfig:
     return replace(kind, train=replace(kind.train, precision=precision))
 
 
-def _choice(plan: Plan, kind: RunConfig, how: Execution) -> tuple[str, str]:
-    """Return the precision of a task's runs, and the reason for it."""
-    planned = set(planned_runs(how.out))
+def _choice(plan: Plan, kind: RunConfig, how: Execution, begun: Container[str]) -> tuple[str, str]:
+    """Return the precision of a task's runs, and the reason for it, given the folders of runs that were planned."""
     for precision in (FULL, MIXED):
         same = replace(plan, kinds=[_with(kind, precision)])
-        if any(config.directory in planned for config in same.selecting() or same.testing({})):
+        if any(config.directory in begun for config in same.selecting() or same.testing({})):
             return precision, "as when these runs began"
     if device_here(how.device) == "cuda":
         import torch
