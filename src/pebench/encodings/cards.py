@@ -59,6 +59,16 @@ class EncodingCard:
     declared: Mapping[str, Any]
     hooks: tuple[str, ...]
 
+    @property
+    def beyond(self) -> str:
+        """Its behaviour at positions outside the trained extent; empty where that is as of encodings it changes."""
+        return "" if self.declared["wraps"] else str(self.declared["beyond"])
+
+    @property
+    def kv_cache(self) -> str:
+        """The way a cache of keys and values fares with it in causal text, likewise; empty for images alone, too."""
+        return "" if self.declared["wraps"] or 1 not in self.declared["axes"] else str(self.declared["kv_cache"])
+
     def describe_options(self, options: Container[str]) -> str:
         """Return the descriptions of some options as a line of Markdown.
 

@@ -75,15 +75,12 @@ class Line:
     @property
     def beyond(self) -> str:
         """Its behaviour at positions outside the trained extent; empty if it is not known, as of a wrapper."""
-        return self._declared("beyond")
+        return self.card.beyond if self.card else ""
 
     @property
     def kv_cache(self) -> str:
         """How a cache of keys and values fares with it in causal text; empty if it is not known, or serves no text."""
-        return self._declared("kv_cache") if self.card and 1 in self.card.declared["axes"] else ""
-
-    def _declared(self, name: str) -> str:
-        return "" if self.card is None or self.card.declared["wraps"] else str(self.card.declared[name])
+        return self.card.kv_cache if self.card else ""
 
     @property
     def measured(self) -> bool:
