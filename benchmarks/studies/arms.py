@@ -11,7 +11,7 @@ from torch.utils.data import Dataset, TensorDataset
 from pebench.benchmarks.studies.peers import PEERS
 from pebench.benchmarks.studies.plain import PlainTransformer, make_module
 from pebench.benchmarks.studies.throughput_tables import ARMS, BEST, HAND, MODULE, PEBENCH, PRODUCTS, TUNED
-from pebench.benchmarks.studies.timing import time_loop, time_pebench, time_products
+from pebench.benchmarks.studies.timing import make_step, time_loop, time_pebench, time_products
 from pebench.benchmarks.studies.workloads import Workload, make_tensors
 from pebench.data.batches import Windows
 
@@ -31,7 +31,8 @@ def make_arm(work: Workload, name: str, device: torch.device) -> Callable[[], fl
         return lambda: time_pebench(work, module, data, device, settings.get("precision", "32-true"))
     make = PlainTransformer if name == HAND or name in BEST else {MODULE: make_module, **PEERS[work.kind]}[name]
     on_device, model = tuple(tensor.to(device) for tensor in tensors), make(work).to(device)
-    return lambda: time_loop(work, model, on_device, device, **BEST.get(name, {}))
+    how = BEST.get(name, {})
+    return lambda: time_loop(make_step(work, model, on_device, device, **how), work.steps, device)
 
 
 def arms(work: Workload, options: argparse.Namespace) -> dict[str, Callable[[], float]]:

@@ -22,7 +22,7 @@ from tabulate import tabulate
 
 from pebench.benchmarks.studies.engine import LARGE_SUITE, RUNS, make_finished, run_pebench
 from pebench.benchmarks.studies.pages import circumstances, report_progress, write_page
-from pebench.benchmarks.studies.timing import time_loop
+from pebench.benchmarks.studies.timing import make_step, time_loop
 from pebench.benchmarks.studies.workloads import Workload, make_tensors
 from pebench.config import DataConfig, ModelConfig, RunConfig
 from pebench.models import LanguageModel
@@ -65,7 +65,7 @@ def measure_point(encoding: str, work: Workload) -> dict[str, float]:
     shape = {"d_model": work.width, "num_layers": work.depth, "num_heads": work.heads}
     module = LanguageModel(encoding, vocab_size=work.outputs, max_len=work.size, **shape)
     data = make_tensors(work, 4 * work.batch)
-    seconds = min(time_loop(work, module, data, device) for _ in range(3))
+    seconds = min(time_loop(make_step(work, module, data, device), work.steps, device) for _ in range(3))
     return {"seconds": seconds, "gib": (environment.peak_memory_gib(device) or 0.0) - before}
 
 

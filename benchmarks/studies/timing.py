@@ -35,34 +35,20 @@ def now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def time_loop(
-    work: Workload,
-    model: nn.Module,
-    data: Tensors,
-    device: torch.device,
-    *,
-    compiled: bool = False,
-    half: bool = False,
-    captured: bool = False,
-) -> float:
-    """Return seconds per step of a hand-written loop, with all data on the device.
+def time_loop(step: Callable[[], None], steps: int, device: torch.device) -> float:
+    """Return seconds per step of a hand-written loop.
 
     Args:
-        work: Batch size, and how many steps are timed.
-        model: Model with a method `loss` of a batch.
-        data: Tensors of `make_tensors`.
-        device: Device of model and data.
-        compiled: Compile the loss.
-        half: Take the loss under bfloat16 autocast.
-        captured: Capture the step as one CUDA graph, and replay it.
+        step: Makes a step, as that of `make_step` does.
+        steps: How many steps are timed.
+        device: The device of the step.
     """
-    step = make_step(work, model, data, device, compiled=compiled, half=half, captured=captured)
     start = 0.0
-    for number in range(WARM_UP + work.steps):
+    for number in range(WARM_UP + steps):
         if number == WARM_UP:
             start = now(device)
         step()
-    return (now(device) - start) / work.steps
+    return (now(device) - start) / steps
 
 
 def make_step(
@@ -75,7 +61,17 @@ def make_step(
     half: bool = False,
     captured: bool = False,
 ) -> Callable[[], None]:
-    """Return a function that makes a training step of `time_loop`, whose arguments it takes."""
+    """Return a function that makes a step of a hand-written loop, with all data on the device.
+
+    Args:
+        work: Batch size.
+        model: Model with a method `loss` of a batch.
+        data: Tensors of `make_tensors`.
+        device: Device of model and data.
+        compiled: Compile the loss.
+        half: Take the loss under bfloat16 autocast.
+        captured: Capture the step as one CUDA graph, and replay it.
+    """
     optimizer = make_optimizer(model, captured)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / 100))
     take_loss = torch.compile(model.loss) if compiled else model.loss
