@@ -28,8 +28,8 @@ def reach(folder: Path, tests: Sequence[str] = ()) -> None:
     """Run tests with coverage; leave in a folder which test reaches which line, and how long each takes.
 
     Args:
-        folder: The folder; what it holds of other tests stays.
-        tests: Files of tests; by default all of the default run.
+        folder: The folder.
+        tests: Files of tests, to what is known of others; by default all of the default run, and nothing else is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "coveragerc"
@@ -37,6 +37,8 @@ def reach(folder: Path, tests: Sequence[str] = ()) -> None:
     words = ["-n", "auto", "--dist", "worksteal", "--cov", "--cov-context=test", f"--cov-config={settings}"]
     words += ["--cov-report=", f"--junitxml={folder}/{time.time_ns()}.xml", "-p", "no:cacheprovider"]
     words += ["--cov-append", *tests] if tests else []
+    for earlier in () if tests else folder.glob("*.xml"):  # which may know tests that are gone
+        earlier.unlink()
     subprocess.run([sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False)  # a failing test reaches lines, too
     combine = ["-m", "coverage", "combine", "--append", f"--rcfile={settings}"]  # what tests' processes have left
     subprocess.run([sys.executable, *combine], cwd=ROOT, check=False)

@@ -249,8 +249,10 @@ def pages(arguments: Sequence[str], options: argparse.Namespace) -> Iterator[Pag
     if options.go_on:
         remember(options.output, found, torch.device(options.device))
     top = introduction(arguments, options, found)
+    known = {name for column in found for name in column.found} - {"none"}
+    shown = sorted({*names, *known})  # what other encodings cost is not lost
     for _ in measure(options, names, found):
-        yield Page(top + tables(names, found) + bars(names, found[0]), figures(["none", *names], found, options))
+        yield Page(top + tables(shown, found) + bars(shown, found[0]), figures(["none", *shown], found, options))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -138,6 +138,10 @@ def test_another_call_goes_on_with_what_is_known(monkeypatch: pytest.MonkeyPatch
     cell = json.loads(output.with_suffix(".json").read_text())["costs"]["fox"]["text"]["64"]
     assert [kept["kernel"] for kept in cell["rounds"]] == ["sdpa", "sdpa"]
     assert cell["rounds"][0]["time"] == 2
+    assert encoding_costs.main([*QUICK, "--output", str(output), "--pe", "rope", "--go-on", "--tokens", "16"]) == 0
+    costs = json.loads(output.with_suffix(".json").read_text())["costs"]
+    assert costs["fox"]["text"]["64"] == cell
+    assert "rope" in costs
     asked.clear()
     assert encoding_costs.main([*go_on, "--go-on", "--kind", "image", "--tokens", "64", "--rounds", "3"]) == 0
     assert asked == [("none", 64)]
