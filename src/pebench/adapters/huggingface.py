@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pebench.adapters.placed import Given, Placed
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.pairs import whole
 from pebench.errors import UserError
 from pebench.models.attention import attend
 
@@ -227,7 +228,7 @@ def attention(
     key, value = (heads.repeat_interleave(groups, dim=1) if groups > 1 else heads for heads in (key, value))
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling  # of the plain width, before hooks widen
     query, key = given.encoding.query_key(query, key, given.x, given.state, layer)
-    mask = given.masks.fold(given.encoding.bias(query, key, given.x, given.state, layer))
+    mask = given.masks.fold(whole(given.encoding.bias(query, key, given.x, given.state, layer)))
     value = given.encoding.value(value, given.x, given.state, layer)
     mixed = attend(query, key, value, mask, mask is None, scale, dropout=dropout)
     mixed = given.encoding.output(mixed, value, given.x, given.state, layer)

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from pebench.adapters.placed import Given, Placed
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.pairs import whole
 from pebench.errors import UserError
 from pebench.models.attention import attend
 
@@ -77,7 +78,7 @@ class PatchAttention(nn.Module):
         first, length = x.shape[1] - given.length, given.length
         patches = q[:, :, first:], k[:, :, first:]
         placed = given.encoding.query_key(*patches, x[:, first:], given.state, self.layer)
-        bias = given.encoding.bias(*placed, x[:, first:], given.state, self.layer)
+        bias = whole(given.encoding.bias(*placed, x[:, first:], given.state, self.layer))
         if bias is not None:
             bias = functional.pad(bias.expand(*bias.shape[:-2], length, length), (first, 0, first, 0))
             bias = bias[None] if bias.ndim == 3 else bias

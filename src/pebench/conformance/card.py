@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pebench.conformance.bench import SETTINGS, Bench, Setting, Subject, noise, perturbed
 from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.pairs import PairBias
 from pebench.models.attention import fastest_kernel
 from pebench.models.transformer import Transformer
 
@@ -132,14 +133,18 @@ def kv_cache(subject: Subject) -> str:
     return f"{found} than keys and values" if found == "needs more" else found
 
 
+KERNELS = {"sdpa": "fused", "matmul": "matrix products", "blocks": "blocks of queries", "flex": "FlexAttention"}
+"""What kernels of attention are called."""
+
+
 def attention(bench: Bench) -> str:
     """Describe the attention kernel that training uses on this device, and the bias that it is given."""
     seen: list[str] = []
 
-    def watch(q: Tensor, mask: Tensor | None) -> str:
+    def watch(q: Tensor, mask: Tensor | PairBias | None) -> str:
         bias = "without a bias" if mask is None else "with a trained bias" if mask.requires_grad else "with a bias"
         kernel = fastest_kernel(q, mask)
-        seen.append({"sdpa": "fused", "matmul": "matrix products"}[kernel] + ", " + bias)
+        seen.append(KERNELS[kernel] + ", " + bias)
         return kernel
 
     model = bench.trunk().train()

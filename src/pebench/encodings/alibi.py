@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import PositionalEncoding
+from pebench.encodings.pairs import PairBias, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -19,7 +20,7 @@ class AlibiEncoding(PositionalEncoding):
         spec: Sizes of the model.
 
     Shape:
-        bias: (H, L, L), the same in every layer.
+        bias: (1, H, L, L), the same in every layer.
 
     Source:
         Press et al. 2021, section 3, https://arxiv.org/abs/2108.12409, with the authors' slopes for numbers
@@ -34,7 +35,7 @@ class AlibiEncoding(PositionalEncoding):
         >>> from pebench.encodings import EncodingSpec
         >>> spec = EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=(8,), causal=True)
         >>> encoding = AlibiEncoding(spec)
-        >>> encoding.prepare(torch.tensor([[0.0], [1.0], [2.0]]))[0, 2]  # slope 1/16 in the first of two heads
+        >>> encoding.prepare(torch.tensor([[0.0], [1.0], [2.0]]))[0, 0, 2]  # slope 1/16 in the first of two heads
         tensor([-0.1250, -0.0625, -0.0000])
     """
 
@@ -47,14 +48,14 @@ class AlibiEncoding(PositionalEncoding):
     paper = ("relative", "isotropic", "mirror_blind")
     paper_size = 0
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the bias between all pairs of `positions`: (H, L, L)."""
-        offsets = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
-        distance = torch.linalg.vector_norm(offsets, dim=-1)  # (L, L)
+    def prepare(self, positions: Tensor) -> Tensor | PairBias:
+        """Return the bias between all pairs of `positions`: (1, H, L, L)."""
+        different, pairs = unique_offsets(positions)
+        distance = torch.linalg.vector_norm(different, dim=-1)  # (U, P) to (U,)
         rates = torch.tensor(slopes(self.spec.num_heads), device=positions.device, dtype=torch.float32)
-        return -rates[:, None, None] * distance  # (H, 1, 1) times (L, L) to (H, L, L)
+        return pair_bias(-distance[:, None] * rates, pairs)  # (U, 1) times (H,)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor | PairBias, layer: int) -> Tensor | PairBias:
         """Return the same penalty in every layer."""
         return state
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.formulas import evaluate
+from pebench.encodings.pairs import PairBias
 from pebench.encodings.registry import load_encoding, parse_encoding
 from pebench.encodings.spec import EncodingSpec, grid_positions
 from pebench.layers import undrawable
@@ -215,8 +216,10 @@ class PositionalEncoding(nn.Module):
         """
         return q, k
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | PairBias | None:
         """Return a term of the attention logits, broadcastable to (B, H, L, L), added to q·k / sqrt(K).
+
+        For long texts it should be of `pebench.encodings.pairs`, which need no tensor of all pairs.
 
         Args:
             q: (B, H, L, K), as `query_key` returned it.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingError, PositionalEncoding, name_of
+from pebench.encodings.pairs import PairBias
 
 INTERFACE = (
     "__init__", "reset_parameters", "content_width", "model_width",
@@ -74,12 +75,15 @@ class Checked:
             self._check("query_key", tensor, (*q.shape[:3], wide), clean, q)
         return found
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | PairBias | None:
         """`PositionalEncoding.bias`."""
-        clean = self._clean(q, k, x)
+        clean, length = self._clean(q, k, x), k.shape[2]
         found = self.encoding.bias(q, k, x, state, layer)
-        if found is not None:
-            self._check("bias", found, (*q.shape[:3], k.shape[2]), clean, broadcast=True)
+        if isinstance(found, PairBias):  # of a long text: its last query alone, which sees all keys
+            last = found.block(slice(length - 1, length), length)
+            self._check("bias", last, (*q.shape[:2], 1, length), clean, broadcast=True)
+        elif found is not None:
+            self._check("bias", found, (*q.shape[:3], length), clean, broadcast=True)
         return found
 
     def value(self, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:

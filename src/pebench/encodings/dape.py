@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.pairs import whole
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Companion
 
@@ -96,7 +97,7 @@ class DataAdaptiveEncoding(Companion):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
         """Return the other encoding's bias and what the network makes of it and the logits."""
-        b = super().bias(q, k, x, state, layer)
+        b = whole(super().bias(q, k, x, state, layer))
         with torch.autocast(q.device.type, enabled=False):  # small differences of large biases are lost in 16 bit
             width = self.model_width // self.spec.num_heads  # the model scales by the plain width
             a = q.float() @ k.float().mT * width**-0.5  # (B, H, L, L)

@@ -5,7 +5,7 @@ import math
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import pair_bias, unique_offsets
+from pebench.encodings.pairs import PairBias, Pairs, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 from pebench.layers import Linear
 
@@ -68,16 +68,16 @@ class DynamicBiasEncoding(PositionalEncoding):
             *(nn.LayerNorm(width), nn.ReLU(), Linear(width, spec.num_heads)),
         )
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the different offsets (U, P), and the index of every pair's offset (L, L)."""
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the different offsets (U, P), and which of them every pair has."""
         different, pairs = unique_offsets(positions)
         return (different.sign() * different.abs().log1p() if self.log_distance else different), pairs
 
-    def forward(self, state: tuple[Tensor, Tensor]) -> Tensor:
+    def forward(self, state: tuple[Tensor, Pairs]) -> Tensor | PairBias:
         """Return the bias of every pair: (1, H, L, L)."""
         different, pairs = state
         return pair_bias(self.network(different.to(next(self.parameters()).dtype)), pairs)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor | PairBias, layer: int) -> Tensor | PairBias:
         """Return the same bias in every layer."""
         return state

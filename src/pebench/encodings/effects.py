@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pebench.encodings.base import PositionalEncoding, grid_positions, name_of
+from pebench.encodings.pairs import whole
 from pebench.errors import UserError
 from pebench.layers import initialise
 
@@ -162,7 +163,7 @@ def _logits(encoding: PositionalEncoding, state: Any, layer: int) -> tuple[str, 
         q = q * width**-0.25  # equal content has the logit 1
         k = q.flip(0)  # of another sequence, so that a token of random content is not its own best match
         queries, keys = encoding.query_key(q, k, x, state, layer)
-        bias = encoding.bias(queries, keys, x, state, layer)
+        bias = whole(encoding.bias(queries, keys, x, state, layer))
         logits = queries @ keys.mT * width**-0.5
         if bias is not None:
             logits = logits + bias

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.pairs import PairBias, by_blocks
 from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.layers import Linear
@@ -45,7 +46,8 @@ class FireEncoding(PositionalEncoding):
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)
         >>> encoding = FireEncoding(spec, length=4.0, c=1.0)
-        >>> distances = encoding.normalised_distances(torch.tensor([[0.0], [2.0], [6.0]]))
+        >>> positions = torch.tensor([[0.0], [2.0], [6.0]])
+        >>> distances = encoding.normalised_distances(positions, positions)
         >>> distances[2].flatten().detach()  # log 7, 5, 1 over log 7
         tensor([1.0000, 0.8271, 0.0000])
     """
@@ -76,21 +78,26 @@ class FireEncoding(PositionalEncoding):
         nn.init.constant_(self.c, self.start[0])
         nn.init.ones_(self.multiplier)
 
-    def normalised_distances(self, positions: Tensor) -> Tensor:
-        """Return the input of the network, query by key: (L, L, P)."""
+    def normalised_distances(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return the input of the network for positions of queries and keys: (queries, keys, P)."""
         # absolute values, as in the paper for c, keep both logarithms defined when training turns a sign
         c, least = self.c.float().abs(), (self.multiplier.float() * self.start[1]).abs()
-        back = positions.unsqueeze(1) - positions.unsqueeze(0)  # (L, L, P)
-        most = torch.maximum(positions.unsqueeze(1), positions.unsqueeze(0)).clamp(min=0).maximum(least)  # (L, L, P)
+        back = queries.unsqueeze(1) - keys.unsqueeze(0)
+        most = torch.maximum(queries.unsqueeze(1), keys.unsqueeze(0)).clamp(min=0).maximum(least)
         # the sign is outside: log1p of a negative distance (a key after the query) does not exist
         return back.sign() * torch.log1p(c * back.abs()) / torch.log1p(c * most)
 
-    def forward(self, state: Tensor) -> Tensor:
+    def forward(self, state: Tensor) -> Tensor | PairBias:
         """Return the bias of every pair: (1, H, L, L)."""
-        hidden = F.relu(self.first(self.normalised_distances(state).to(self.first.weight.dtype)))
-        output: Tensor = self.second(hidden).permute(2, 0, 1)[None]  # (L, L, H) to (1, H, L, L)
-        return output
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+        def block(queries: slice, keys: int) -> Tensor:
+            distances = self.normalised_distances(state[queries], state[:keys])
+            hidden = F.relu(self.first(distances.to(self.first.weight.dtype)))
+            output: Tensor = self.second(hidden).permute(2, 0, 1)[None]  # (L, L, H) to (1, H, L, L)
+            return output
+
+        return by_blocks(len(state), block)
+
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor | PairBias, layer: int) -> Tensor | PairBias:
         """Return the same bias in every layer."""
         return state

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.pairs import PairBias, by_blocks
 from pebench.encodings.registry import register
 
 
@@ -69,11 +70,11 @@ class FoxEncoding(PositionalEncoding):
         nn.init.normal_(self.weight, std=self.spec.d_model**-0.5)
         nn.init.constant_(self.shift, self.b)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: None, layer: int) -> Tensor | PairBias:
         """Return the logarithm of what is left of every key at every query."""
         # 32-bit from here, as differences of long sums would lose their digits in 16 bit
         gates = F.linear(x, self.weight[layer].to(x.dtype), self.shift[layer].to(x.dtype)).float()  # (B, L, H)
         total = F.logsigmoid(gates).cumsum(dim=1).transpose(1, 2)  # (B, L, H) to (B, H, L)
         # a difference of two sums from the first token is the sum over the tokens between key and query
         # keys after the query come out positive; the causal mask hides them
-        return total.unsqueeze(-1) - total.unsqueeze(-2)  # (B, H, L, L)
+        return by_blocks(x.shape[1], lambda queries, keys: total[..., queries, None] - total[..., None, :keys])

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.pairs import PairBias, Pairs, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 LEAST = 1e-2
@@ -62,15 +63,17 @@ class KerpleLogEncoding(PositionalEncoding):
         nn.init.uniform_(self.p, LEAST, 2)
         nn.init.uniform_(self.a, LEAST, 1)
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the distances of all pairs: (L, L)."""
-        return (positions[:, None] - positions[None, :]).norm(dim=-1)  # (L, L, P) to (L, L)
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the different distances (U, 1), and which of them every pair has."""
+        different, pairs = unique_offsets(positions)
+        return different.norm(dim=-1, keepdim=True), pairs
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Pairs], layer: int) -> Tensor | PairBias:
         """Return the penalty of every head."""
+        distance, pairs = state
         # positive p and a make the kernel conditionally positive definite, which the paper needs
-        p, a = (at_least(x[layer], LEAST)[None, :, None, None] for x in (self.p, self.a))  # (H,) to (1, H, 1, 1)
-        return -p * torch.log1p(a * state)
+        p, a = (at_least(values[layer], LEAST) for values in (self.p, self.a))  # (H,)
+        return pair_bias(-p * torch.log1p(a * distance), pairs)
 
 
 def at_least(x: Tensor, least: float) -> Tensor:

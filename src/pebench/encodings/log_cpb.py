@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive, pair_bias, unique_offsets
+from pebench.encodings.pairs import PairBias, Pairs, pair_bias, unique_offsets
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 
 
@@ -73,15 +74,15 @@ class LogCpbEncoding(PositionalEncoding):
         nn.init.zeros_(self.shift)
         nn.init.normal_(self.second, std=self.hidden**-0.5)
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logarithms of the different offsets (U, P), and the index of every pair's offset (L, L)."""
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the logarithms of the different offsets (U, P), and which of them every pair has."""
         different, pairs = unique_offsets(positions)
         # an axis of one position would divide by zero
         reach = torch.tensor(self.spec.extent, device=positions.device, dtype=positions.dtype).sub(1).clamp(min=1)
         # 3 is log2 8, which brings the trained offsets near [-1, 1]
         return different.sign() * torch.log2(1 + 8 * different.abs() / reach) / 3, pairs
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Pairs], layer: int) -> Tensor | PairBias:
         """Return the layer's bias of every pair."""
         different, pairs = state
         # per distinct offset, 2L - 1 of them in a plain text, instead of per pair

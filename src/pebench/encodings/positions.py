@@ -1,4 +1,4 @@
-"""Helpers of encodings: checks of options, and tables by cell, by offset and by pair of positions."""
+"""Helpers of encodings: checks of options, numbers of more digits, and tables by cell."""
 
 from math import inf
 
@@ -94,56 +94,3 @@ def cell_indices(positions: Tensor, extent: tuple[int, ...], name: str) -> Tenso
     for axis, size in enumerate(extent):
         rows = rows * size + positions[:, axis].long()
     return rows
-
-
-def unique_offsets(positions: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the different offsets between tokens, so that an encoding computes something for each only once.
-
-    Args:
-        positions: (L, P).
-
-    Returns:
-        The offsets (U, P), each a key's position minus a query's; and the index of every pair's offset (L, L), query
-        by key.
-
-    Example:
-        >>> different, pairs = unique_offsets(torch.tensor([[0.0], [1.0], [2.0]]))
-        >>> different.flatten().tolist(), pairs[0].tolist()
-        ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
-    """
-    length, axes = positions.shape
-    if axes == 1 and _is_counted(positions):  # the same without a sort of L * L numbers
-        number = torch.arange(length, device=positions.device)
-        different = torch.arange(1 - length, length, device=positions.device, dtype=positions.dtype)  # (U,)
-        pairs = number - number[:, None] + length - 1
-    else:
-        every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
-        rows = None if axes == 1 else 0  # numbers are sorted ten times as fast as rows of one number
-        different, pairs = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
-    different = different.view(-1, axes)  # (U, P)
-    return different, pairs.view(len(positions), len(positions))  # (L, L)
-
-
-def _is_counted(positions: Tensor) -> bool:
-    """Return True for integers (L, 1) that follow one another, of which every difference is exact."""
-    first = positions[:1]
-    return len(positions) > 0 and bool((positions.diff(dim=0) == 1).all() & (first == first.floor()).all())
-
-
-def pair_bias(table: Tensor, rows: Tensor) -> Tensor:
-    """Return a row of a table for every pair of tokens, as a bias.
-
-    Args:
-        table: (R, H).
-        rows: (L, L), query by key.
-
-    Returns:
-        (1, H, L, L).
-
-    Example:
-        >>> pair_bias(torch.tensor([[1.0], [2.0]]), torch.tensor([[0, 1], [1, 0]]))
-        tensor([[[[1., 2.],
-                  [2., 1.]]]])
-    """
-    # index_select has the fastest backward pass of the ways to look rows up
-    return table.T.index_select(1, rows.flatten()).view(1, table.shape[1], *rows.shape)  # (H, L * L) to (1, H, L, L)

@@ -4,7 +4,8 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit, pair_bias, unique_offsets
+from pebench.encodings.pairs import PairBias, pair_bias, unique_offsets
+from pebench.encodings.positions import check_positive, in_32_bit, in_64_bit
 from pebench.encodings.registry import register
 
 
@@ -58,8 +59,8 @@ class SandwichEncoding(PositionalEncoding):
         check_positive(self.name, base=base)
         self.d, self.base = d, base
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the bias between all pairs of `positions`: (H, L, L)."""
+    def prepare(self, positions: Tensor) -> Tensor | PairBias:
+        """Return the bias between all pairs of `positions`: (1, H, L, L)."""
         different, which = unique_offsets(positions)
         distance, half = in_64_bit(different), self.d // 2
         products = torch.zeros_like(distance)
@@ -67,8 +68,8 @@ class SandwichEncoding(PositionalEncoding):
             products += (distance * self.base ** (-k / half)).cos()
         heads = self.spec.num_heads
         rates = 8 * torch.arange(1, heads + 1, device=distance.device, dtype=torch.float32) / heads
-        return pair_bias(in_32_bit((products - half) / rates, positions.device), which)[0]
+        return pair_bias(in_32_bit((products - half) / rates, positions.device), which)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor | PairBias, layer: int) -> Tensor | PairBias:
         """Return the same penalty in every layer."""
         return state

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.pairs import PairBias, Pairs, by_blocks, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -67,23 +68,33 @@ class ShawEncoding(PositionalEncoding):
         """Draw the tables from N(0, 1/D), small against keys."""
         nn.init.normal_(self.table, std=self.spec.d_model**-0.5)
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the row of every pair on each axis, query by key: (P, L, L)."""
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the row of the different offsets on each axis (P, U), and which of them every pair has."""
+        different, pairs = unique_offsets(positions)
         # rounded, as wrappers such as `interpolated` give fractions of a position, which have no row
-        offset = (positions.unsqueeze(0) - positions.unsqueeze(1)).round().clamp(-self.clip, self.clip)
-        return (offset + self.clip).long().permute(2, 0, 1).contiguous()  # (L, L, P) to (P, L, L)
+        return (different.round().clamp(-self.clip, self.clip) + self.clip).long().T.contiguous(), pairs
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Pairs], layer: int) -> Tensor | PairBias:
         """Return q·a of every pair, summed over the axes."""
-        # no dimension: the first sum gives it the shape
-        total = torch.zeros((), device=q.device, dtype=q.dtype)
-        for table, rows in zip(self.table[layer], state, strict=True):
-            total = total + by_offset(q @ table.to(q.dtype).T, rows)  # (B, H, L, R) to (B, H, L, L)
-        # the model scales q·k alone, not what a bias adds
-        return total * self.spec.head_dim**-0.5
+        axes, pairs = state
+
+        def block(queries: slice, keys: int) -> Tensor:
+            which = pairs.block(queries, keys)
+            # no dimension: the first sum gives it the shape
+            total = torch.zeros((), device=q.device, dtype=q.dtype)
+            for table, rows in zip(self.table[layer], axes, strict=True):
+                logits = q[:, :, queries] @ table.to(q.dtype).T
+                total = total + by_offset(logits, rows[which])  # (B, H, queries, R) to (B, H, queries, keys)
+            # the model scales q·k alone, not what a bias adds
+            return total * self.spec.head_dim**-0.5
+
+        return by_blocks(pairs.length, block)
 
 
 def by_offset(logits: Tensor, rows: Tensor) -> Tensor:
-    """Pick every pair's logit (B, H, L, L) from logits by row of a table (B, H, L, R), given the pairs' rows (L, L)."""
+    """Pick every pair's logit (B, H, L, L) from logits by row of a table (B, H, L, R), given the pairs' rows (L, L).
+
+    There may be fewer queries than keys, or the other way round.
+    """
     # a product with all R rows, then a choice, needs (B, H, L, R); choosing vectors first needs (L, L, K) and more time
     return logits.gather(-1, rows.expand(*logits.shape[:2], -1, -1))

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.pairs import whole
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
 
@@ -68,7 +69,7 @@ class SomeHeadsEncoding(Wrapper):
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """Return the other encoding's bias in the first heads, and zero in the others."""
-        bias = self.inner.bias(q, k, x, state, layer)
+        bias = whole(self.inner.bias(q, k, x, state, layer))
         if bias is None:
             return None
         acts = torch.arange(self.spec.num_heads, device=bias.device) < self.heads

@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec
+from pebench.encodings.pairs import PairBias
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import Wrapper
 
@@ -68,7 +69,7 @@ class SomeLayersEncoding(Wrapper):
         """Return the other encoding's queries and keys in its layers, and plain ones in the others."""
         return self.inner.query_key(q, k, x, state, self.own[layer]) if self.acts(layer) else (q, k)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | PairBias | None:
         """Return the other encoding's bias in its layers, and None in the others."""
         return self.inner.bias(q, k, x, state, self.own[layer]) if self.acts(layer) else None
 

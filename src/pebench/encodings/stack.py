@@ -16,6 +16,7 @@ from pebench.encodings.base import (
     grid_positions,
     query_width,
 )
+from pebench.encodings.pairs import ByBlock, PairBias, whole
 from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper, leaves, neighbour_mixers, overrides
@@ -127,7 +128,7 @@ class StackedEncoding(PositionalEncoding):
                 for n, state in zip(map(len, texts), states, strict=True):
                     tried.residual(x[:, :n], None, state, layer)
                     q, k = tried.query_key(content[0][:, :, :n], content[1][:, :, :n], x[:, :n], state, layer)
-                    bias = tried.bias(q, k, x[:, :n], state, layer)
+                    bias = whole(tried.bias(q, k, x[:, :n], state, layer))
                     logits = q @ k.mT + (0 if bias is None else bias)
                     found.append(logits.tril() if self.spec.causal else logits)
                 yield found
@@ -174,10 +175,15 @@ class StackedEncoding(PositionalEncoding):
         """Apply the first, then the second."""
         return self.second.query_key(*self.first.query_key(q, k, x, state[0], layer), x, state[1], layer)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor | None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor | PairBias | None:
         """Return the sum of the two biases."""
         one, other = self.first.bias(q, k, x, state[0], layer), self.second.bias(q, k, x, state[1], layer)
-        return other if one is None else one if other is None else one + other
+        if one is None or other is None:
+            return other if one is None else one
+        if isinstance(one, PairBias) and isinstance(other, PairBias):
+            first, second = one, other
+            return ByBlock(one.length, lambda queries, keys: first.block(queries, keys) + second.block(queries, keys))
+        return whole(one) + whole(other)
 
     def value(self, v: Tensor, x: Tensor, state: tuple[Any, Any], layer: int) -> Tensor:
         """Apply the first, then the second."""

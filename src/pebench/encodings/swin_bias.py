@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import pair_bias
+from pebench.encodings.pairs import PairBias, Pairs, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -64,22 +64,23 @@ class SwinBiasEncoding(PositionalEncoding):
         """Draw the tables from N(0, 0.02²), as the authors do."""
         nn.init.trunc_normal_(self.table, std=0.02)
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the row of every pair, query by key: (L, L)."""
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the row of the table of every different offset (U,), and which of them every pair has."""
         # checked in `prepare`, which runs once per tensor of positions: each check makes an accelerator wait
-        offset = positions.unsqueeze(0) - positions.unsqueeze(1)  # (L, L, P)
+        offset, pairs = unique_offsets(positions)  # (U, P)
         reach = torch.tensor(self.spec.extent, device=positions.device, dtype=torch.long) - 1
         if (offset.abs() > reach).any() or (offset != offset.floor()).any() or offset.isnan().any():
             raise ValueError(
                 f"encoding 'swin-bias' knows the integer offsets within {self.spec.extent}, "
-                f"got offsets up to {offset.abs().flatten(0, 1).amax(0).tolist()}"
+                f"got offsets up to {offset.abs().amax(0).tolist()}"
             )
         # row-major number of the offset among all offsets on all axes
-        rows = torch.zeros(offset.shape[:2], dtype=torch.long, device=positions.device)
+        rows = torch.zeros(len(offset), dtype=torch.long, device=positions.device)
         for axis, side in enumerate(self.sides):
             rows = rows * side + (offset[..., axis] + reach[axis]).long()
-        return rows
+        return rows, pairs
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Pairs], layer: int) -> Tensor | PairBias:
         """Return the layer's bias for every pair."""
-        return pair_bias(self.table[layer], state)
+        rows, pairs = state
+        return pair_bias(self.table[layer].index_select(0, rows), pairs)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import pair_bias
+from pebench.encodings.pairs import PairBias, Pairs, pair_bias, unique_offsets
 from pebench.encodings.registry import register
 
 
@@ -85,15 +85,17 @@ class T5BiasEncoding(PositionalEncoding):
         bucket = torch.where(distance < self.exact, distance, far).long()
         return bucket + 2 * self.exact * (offset > 0) if self.both else bucket
 
-    def prepare(self, positions: Tensor) -> Tensor:
-        """Return the bucket of every pair of tokens, on each axis, query by key: (P, L, L)."""
-        return self.bucket(positions.T[:, None, :] - positions.T[:, :, None])  # (P, 1, L) minus (P, L, 1)
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return the buckets of the different offsets on each axis (P, U), and which offset every pair has."""
+        different, pairs = unique_offsets(positions)
+        return self.bucket(different.T), pairs
 
-    def forward(self, state: Tensor) -> Tensor:
+    def forward(self, state: tuple[Tensor, Pairs]) -> Tensor | PairBias:
         """Return the tables' numbers for every pair, summed over the axes: (1, H, L, L)."""
-        axes = [pair_bias(table, bucket) for table, bucket in zip(self.table, state, strict=True)]
-        return torch.stack(axes).sum(dim=0)
+        buckets, pairs = state
+        axes = [table.index_select(0, bucket) for table, bucket in zip(self.table, buckets, strict=True)]
+        return pair_bias(torch.stack(axes).sum(dim=0), pairs)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor, layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Tensor | PairBias, layer: int) -> Tensor | PairBias:
         """Return the same bias in every layer."""
         return state

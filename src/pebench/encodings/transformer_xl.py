@@ -5,7 +5,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
-from pebench.encodings.positions import check_positive, unique_offsets
+from pebench.encodings.pairs import PairBias, Pairs, by_blocks, unique_offsets
+from pebench.encodings.positions import check_positive
 from pebench.encodings.registry import register
 from pebench.encodings.shaw import by_offset
 from pebench.encodings.sinusoid import check_width, sinusoid
@@ -72,23 +73,27 @@ class TransformerXlEncoding(PositionalEncoding):
         nn.init.normal_(self.u, std=0.02)
         nn.init.normal_(self.v, std=0.02)
 
-    def prepare(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return sinusoids of the different distances (U, D), and the index of every pair's distance (L, L)."""
+    def prepare(self, positions: Tensor) -> tuple[Tensor, Pairs]:
+        """Return sinusoids of the different distances (U, D), and which of them every pair has."""
         different, pairs = unique_offsets(positions)
         if self.spec.causal and (positions.diff(dim=0) >= 0).all():  # keys that are not masked lie in the past
-            # offsets are sorted: those to the past come first; pairs with a masked key get offset 0, as any would do
-            past = int((different[:, 0] <= 0).sum())
-            different, pairs = different[:past], pairs.clamp(max=past - 1)
+            different = different[different[:, 0] <= 0]  # which are sorted: those to the past come first
         # the paper's distance is the query's position minus the key's
         return sinusoid(-different, self.spec.d_model, self.base), pairs
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Tensor], layer: int) -> Tensor:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: tuple[Tensor, Pairs], layer: int) -> Tensor | PairBias:
         """Return all terms but q·k."""
         waves, pairs = state
         keys = F.linear(waves.to(q.dtype), self.projection[layer].to(q.dtype))  # (U, D)
         keys = keys.unflatten(-1, (self.spec.num_heads, -1)).transpose(0, 1)  # (U, H, K) to (H, U, K)
-        # terms b and d of the paper share one product: q·Wr + v·Wr = (q + v)·Wr
-        position = by_offset((q + self.v[layer].to(q.dtype)) @ keys.mT, pairs)
         # term c, the same for all queries, stays one row: (B, H, 1, L) broadcasts
         content = (self.u[layer].to(k.dtype) * k).sum(dim=-1).unsqueeze(-2)  # (B, H, L, K) to (B, H, 1, L)
-        return (position + content) * self.spec.head_dim**-0.5
+
+        def block(queries: slice, last: int) -> Tensor:
+            # terms b and d of the paper share one product: q·Wr + v·Wr = (q + v)·Wr
+            logits = (q[:, :, queries] + self.v[layer].to(q.dtype)) @ keys.mT
+            # pairs with a masked key get offset 0, as any would do
+            position = by_offset(logits, pairs.block(queries, last).clamp(max=len(waves) - 1))
+            return (position + content[..., :last]) * self.spec.head_dim**-0.5
+
+        return by_blocks(pairs.length, block)

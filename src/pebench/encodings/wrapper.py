@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.pairs import PairBias
 from pebench.seeding import stream
 
 
@@ -76,7 +77,7 @@ class Wrapper(PositionalEncoding):
         """Return the other encoding's queries and keys."""
         return self.inner.query_key(q, k, x, self.inner_state(state), layer)
 
-    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
+    def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | PairBias | None:
         """Return the other encoding's bias."""
         return self.inner.bias(q, k, x, self.inner_state(state), layer)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
+from pebench.encodings.pairs import whole
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Apart:
 
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | None:
         """`PositionalEncoding.bias`; zero between tokens of different texts: (B, H, L, L)."""
-        found = [g.encoding.bias(*self._heads(q, k, x, g), g.state, layer) for g in self.groups]
+        found = [whole(g.encoding.bias(*self._heads(q, k, x, g), g.state, layer)) for g in self.groups]
         # The same tensors as in the layer before make the same bias, and are then masked only once.
         same = len(found) == len(self._last_biases) and all(map(lambda a, b: a is b, found, self._last_biases))
         if not same:

@@ -5,25 +5,43 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils._triton import has_triton
 
+from pebench.encodings.pairs import ByBlock, ByOffset, PairBias, Pairs
 from pebench.memo import Memo
 
 HIDDEN = -1e30
 """Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
 
-KernelChoice = Callable[[Tensor, Tensor | None], str]
-"""A function of queries (B, H, L, K) and mask that returns ``"sdpa"`` or ``"matmul"``."""
+BY_PAIRS = ("blocks", "flex")
+"""Kernels that take a bias of pairs as it is; others are given the tensor of all pairs."""
+
+KernelChoice = Callable[[Tensor, Tensor | PairBias | None], str]
+"""A function of queries (B, H, L, K) and mask, or bias of pairs, that returns the name of a kernel."""
 
 
-def fastest_kernel(q: Tensor, mask: Tensor | None) -> str:
-    """Return the faster way of computing attention: ``"sdpa"`` or ``"matmul"``.
+def fastest_kernel(q: Tensor, mask: Tensor | PairBias | None) -> str:
+    """Return the fastest way of computing attention: ``"sdpa"``, ``"matmul"``, ``"blocks"`` or ``"flex"``.
 
     On a CPU, PyTorch's fused kernel is slow in 16 bit and has no fast path for a mask that needs a
-    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins.
+    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins. A bias of pairs goes through
+    FlexAttention on CUDA, where it has such a form, and is made by blocks of queries elsewhere.
     """
+    if isinstance(mask, PairBias):
+        return "flex" if q.device.type == "cuda" and has_triton() and mask.score() is not None else "blocks"
     if q.device.type == "cpu" and (q.dtype == torch.bfloat16 or (mask is not None and mask.requires_grad)):
         return "matmul"
     return "sdpa"
+
+
+def stand_in(bias: Tensor | PairBias) -> Tensor | PairBias:
+    """Return an empty bias for which `fastest_kernel` chooses as for another."""
+    nothing = torch.empty(0, 0, dtype=torch.float32, requires_grad=bias.requires_grad)
+    if not isinstance(bias, PairBias):
+        return nothing
+    if bias.score() is None:
+        return ByBlock(0, lambda queries, keys: nothing, bias.requires_grad)
+    return ByOffset(nothing, Pairs(None, torch.empty(0, dtype=torch.long)))
 
 
 def attend(

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
+from pebench.encodings.pairs import PairBias, whole
 from pebench.layers import Linear
 from pebench.models.apart import Apart
-from pebench.models.attention import KernelChoice, Masks, attend, fastest_kernel
+from pebench.models.attention import BY_PAIRS, KernelChoice, Masks, attend, fastest_kernel
 from pebench.models.cache import ForwardCache
+from pebench.models.long_attention import attend_pairs
 
 
 class SelfAttention(nn.Module):
@@ -45,13 +47,24 @@ class SelfAttention(nn.Module):
         q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)  # (3, B, H, L, K) to three of (B, H, L, K)
         scale = q.shape[-1] ** -0.5  # of the plain width: an encoding may widen queries and keys
         q, k = encoding.query_key(q, k, x, state, self.layer)
-        mask = masks.fold(encoding.bias(q, k, x, state, self.layer))
-        causal = self.causal and mask is None  # a mask hides the future already
+        bias = encoding.bias(q, k, x, state, self.layer)
         v = encoding.value(v, x, state, self.layer)
-        mixed = attend(q, k, v, mask, causal, scale, self.choose_kernel(q, mask))
+        mixed = self._attend(q, k, v, bias, masks, scale)
         mixed = encoding.output(mixed, v, x, state, self.layer)
         output: Tensor = self.out(mixed.transpose(1, 2).flatten(2))  # (B, H, L, K) to (B, L, H, K) to (B, L, D)
         return output
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | PairBias | None, masks: Masks, scale: float
+    ) -> Tensor:
+        """Return what heads make of the values: (B, H, L, V)."""
+        if isinstance(bias, PairBias):
+            kernel = self.choose_kernel(q, bias)
+            if kernel in BY_PAIRS:
+                return attend_pairs(q, k, v, bias, masks, scale, kernel)
+        mask = masks.fold(whole(bias))
+        causal = self.causal and mask is None  # a mask hides the future already
+        return attend(q, k, v, mask, causal, scale, self.choose_kernel(q, mask))
 
 
 class Block(nn.Module):

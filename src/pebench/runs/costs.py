@@ -178,13 +178,15 @@ def _hook_outputs(encoding: "PositionalEncoding", content: "Tensor", prepared: A
         content: (B, L, content_width), a leaf: hooks are given copies, as some write in place.
         prepared: State from `prepare`.
     """
+    from pebench.encodings.pairs import whole
+
     spec, state = encoding.spec, encoding(prepared)
     yield (x := encoding.embed(content.clone(), state))
     heads = x.unflatten(-1, (spec.num_heads, -1)).transpose(1, 2)  # (B, L, D) to (B, L, H, K) to (B, H, L, K)
     for layer in range(spec.num_layers):
         yield encoding.residual(x.clone(), None, state, layer)
         q, k = encoding.query_key(heads.clone(), heads.clone(), x.clone(), state, layer)
-        bias = encoding.bias(q, k, x, state, layer)
+        bias = whole(encoding.bias(q, k, x, state, layer))
         yield from (q, k) if bias is None else (q, k, bias)
         yield (v := encoding.value(heads.clone(), x, state, layer))
         yield encoding.output(v.clone(), v, x, state, layer)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from pebench.data.base import TensorDataModule
+from pebench.encodings.pairs import PairBias
+from pebench.models.attention import stand_in
 from pebench.models.base import SequenceModule
 from pebench.models.counting import count_flops
 
@@ -16,11 +18,12 @@ class Probe:
 
     Args:
         flops: Floating-point operations of forward and backward on one example.
-        learned_bias: True if a bias of the attention logits needs a gradient.
+        bias: Stand-in for the bias of the attention logits, by which a kernel is chosen; None where there is none. Of
+            several kinds it is of one that needs a gradient, if there is such.
     """
 
     flops: int
-    learned_bias: bool
+    bias: Tensor | PairBias | None
 
 
 def probe(module: SequenceModule, data: TensorDataModule) -> Probe:
@@ -33,14 +36,15 @@ def probe(module: SequenceModule, data: TensorDataModule) -> Probe:
     examples, lengths = data.split("train")
     median = 0 if lengths is None else int(lengths.argsort(stable=True)[len(lengths) // 2])
     batch = data.on_after_batch_transfer(examples[torch.tensor([median])], 0)
-    learned = False
+    bias: Tensor | PairBias | None = None
 
-    def watch(q: Tensor, mask: Tensor | None) -> str:
-        nonlocal learned
-        learned = learned or (mask is not None and mask.requires_grad)
+    def watch(q: Tensor, mask: Tensor | PairBias | None) -> str:
+        nonlocal bias
+        if mask is not None and (bias is None or mask.requires_grad):
+            bias = stand_in(mask)
         return "matmul"  # the counter cannot look into the fused kernel
 
     with module.trunk.using_kernel(watch):
         flops = count_flops(lambda: module.loss(batch))
     module.zero_grad()  # the count ran backward, and training must not begin with its gradients
-    return Probe(flops, learned)
+    return Probe(flops, bias)

@@ -274,11 +274,10 @@ def _dataset(config: RunConfig, data: TensorDataModule) -> dict[str, Any]:
 
 def _circumstances(config: RunConfig, attempt: Attempt) -> dict[str, Any]:
     """Return the record's part on versions, devices, precision and the attention kernel."""
-    # The choice depends on type, device and gradients alone, so empty tensors stand in for those of training.
+    # The choice depends on type, device and gradients alone, so empty ones stand in for those of training.
     dtype = torch.bfloat16 if config.train.precision.startswith("bf16") else torch.float32
-    bias = torch.empty(0, dtype=torch.float32, requires_grad=True) if attempt.probe.learned_bias else None
     queries = torch.empty(0, dtype=dtype, device=attempt.trainer.strategy.root_device)
-    kernel = fastest_kernel(queries, bias)
+    kernel = fastest_kernel(queries, attempt.probe.bias)
     compiled = config.train.compile and not attempt.module.trunk.uncompiled  # what ran, not what was asked for
     described = environment.describe(attempt.stopwatch.devices, config.train.precision, compiled, kernel)
     described |= {"captured": captured_steps(attempt.trainer) > 0} if config.train.capture else {}

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pebench.encodings.pairs import whole
 from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.capture import Capture, Layer
 from pebench.training.analysis.logits import moved_parts, product
@@ -34,7 +35,7 @@ class Without:
 
     def bias(self, *arguments: Any) -> Tensor:
         """Return the encoding's term of the logits less the product."""
-        bias = self.encoding.bias(*arguments)
+        bias = whole(self.encoding.bias(*arguments))
         return -self.taken if bias is None else bias - self.taken
 
     def value(self, *arguments: Any) -> Tensor:

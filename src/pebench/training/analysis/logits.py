@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pebench.encodings.pairs import whole
 from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.capture import AFFINE, Capture, Layer
 
@@ -47,7 +48,7 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
             products = {name: product(moved, name, layer) for name in PRODUCTS}
             total = _scale(layer) * q @ k.transpose(-2, -1)  # (B, H, L, L)
             rest = total - sum(products.values())
-            bias = capture.encoding.bias(q, k, normed, layer.state, layer.index)
+            bias = whole(capture.encoding.bias(q, k, normed, layer.state, layer.index))
             bias = torch.zeros_like(total) if bias is None else bias.expand_as(total).to(total.dtype)
             yield Logits(total + bias, products | {"bias": bias, "rest": rest}, allowed(capture, chosen))
 

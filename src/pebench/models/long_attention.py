@@ -1,0 +1,106 @@
+"""Attention with a bias of pairs that is never whole: by blocks of queries, or by a kernel that asks for each pair."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.utils.checkpoint import checkpoint
+
+from pebench.encodings.pairs import ByOffset, PairBias, Score
+from pebench.models.attention import Masks, attend, causal_mask, fastest_kernel
+
+BLOCK = 256
+"""Queries of a block: few enough for its logits to stay in a processor's cache, enough for a product to be fast."""
+
+
+def attend_pairs(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float, kernel: str) -> Tensor:
+    """Compute softmax attention with a bias of pairs.
+
+    Args:
+        q: (B, H, L, K).
+        k: (B, H, L, K).
+        v: (B, H, L, V).
+        bias: Added to the scaled logits.
+        masks: Masks of padding and of the future.
+        scale: Factor of q·k.
+        kernel: ``"blocks"``, or ``"flex"`` for PyTorch's FlexAttention, which a bias with `PairBias.score` alone has.
+
+    Returns:
+        (B, H, L, V).
+    """
+    if kernel == "flex":
+        return _flexible(q, k, v, bias, masks, scale)
+    return torch.cat(list(_blocks(q, k, v, bias, masks, scale)), dim=-2)
+
+
+def _blocks(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float) -> Iterator[Tensor]:
+    """Yield what blocks of queries make of the values, one after the other."""
+    length = q.shape[-2]
+    view = _as_view(q, bias, masks)
+    for first in range(0, length, BLOCK):
+        last = min(first + BLOCK, length)
+        keys = last if masks.causal else length  # later keys are hidden from all of them
+        part = q[:, :, first:last], k[:, :, :keys], v[:, :, :keys]
+        if view is not None:
+            # The last query first, as the view has it.
+            mixed = attend(part[0].flip(-2), *part[1:], view.backwards(slice(first, last), keys), False, scale, "sdpa")
+            yield mixed.flip(-2)
+        else:
+            # Made again for the backward pass: kept logits of all blocks would be those of all pairs.
+            yield checkpoint(_block, *part, bias, masks, first, scale, use_reentrant=False, preserve_rng_state=False)
+
+
+def _as_view(q: Tensor, bias: PairBias, masks: Masks) -> ByOffset | None:
+    """Return a bias, with the future hidden, whose blocks a fused kernel reads from its table; None where it cannot."""
+    if not isinstance(bias, ByOffset) or not bias.pairs.counted or bias.requires_grad or masks.padding is not None:
+        return None
+    if q.device.type != "cpu" or fastest_kernel(q, None) != "sdpa":
+        return None
+    table = bias.table
+    if masks.causal:
+        later = torch.arange(table.shape[1], device=table.device) > bias.pairs.base
+        table = table.masked_fill(later, float("-inf"))
+    return ByOffset(table.to(q.dtype), bias.pairs)
+
+
+def _block(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, first: int, scale: float) -> Tensor:
+    """Return what queries from `first` on make of the values of the first keys."""
+    queries, keys = slice(first, first + q.shape[-2]), k.shape[-2]
+    mask = bias.block(queries, keys)
+    if masks.padding is not None:
+        mask = mask + masks.padding[..., :keys]
+    if masks.causal:
+        seen = causal_mask(keys - first, q.device)
+        mask = mask + torch.nn.functional.pad(seen, (first, 0))  # the last keys are the queries themselves
+    return attend(q, k, v, mask, False, scale, "matmul")
+
+
+def _flexible(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float) -> Tensor:
+    score = bias.score()
+    assert score is not None
+    if masks.padding is not None:
+        score = _padded(score, masks.padding[:, 0, 0])  # (B, L)
+    seen = _future(q.shape[-2], q.device) if masks.causal else None
+    # Eager, it is a reference that keeps all logits.
+    attention = _compiled() if q.device.type == "cuda" else cast(Callable[..., Tensor], flex_attention)
+    return attention(q, k, v, score_mod=score, block_mask=seen, scale=scale)
+
+
+def _padded(score: Score, padding: Tensor) -> Score:
+    return lambda logit, batch, *pair: score(logit, batch, *pair) + padding[batch, pair[-1]]
+
+
+@functools.cache
+def _compiled() -> Callable[..., Tensor]:
+    """Return FlexAttention, compiled once for each kind of bias and shape."""
+    compiled: Callable[..., Tensor] = torch.compile(flex_attention, dynamic=False)
+    return compiled
+
+
+@functools.lru_cache(maxsize=4)
+def _future(length: int, device: torch.device) -> BlockMask:
+    """Return which blocks of keys queries see in a causal model."""
+    return create_block_mask(lambda b, h, query, key: query >= key, None, None, length, length, device=str(device))
