@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
 from pebench.data import datamodule
-from pebench.data.batches import IGNORE, Batches, Texts, Windows
+from pebench.data.batches import IGNORE, Batches, Texts, Windows, on_device
 from pebench.errors import UserError
 from tests.data.copies import epoch, load, watch
 
@@ -182,12 +183,36 @@ def test_a_text_shorter_than_a_window_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_batches_for_a_gpu_are_pinned_and_no_others(tmp_path, kind):
+def test_batches_for_a_gpu_are_pinned_and_no_others(tmp_path, kind, monkeypatch):
     data = load("lm-grammar", tmp_path)
     data.trainer = SimpleNamespace(
         strategy=SimpleNamespace(root_device=torch.device(kind)), global_rank=0, world_size=1
     )
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 1000))  # no room for training data
     loaders = [data.train_dataloader(), data.val_dataloader(), data.test_dataloader(), *dict(data.beyond([2])).values()]
     assert [loader.pin_memory for loader in loaders] == [kind == "cuda"] * 5
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**12, 10**12))
+    monkeypatch.setattr("pebench.data.base.on_device", lambda data, device: on_device(data, torch.device("meta")))
+    near = data.train_dataloader()
+    assert near.pin_memory is False
+    assert next(iter(near))[0].device.type == ("meta" if kind == "cuda" else "cpu")
     data.trainer = None
     assert not data.train_dataloader().pin_memory
+
+
+@pytest.mark.parametrize("stride", [1, 4, 6])
+def test_windows_are_gathered_where_their_text_is(stride):
+    windows, index = Windows(torch.arange(40), 6, stride), torch.tensor([2, 0])
+    moved = on_device(windows, torch.device("meta"))[index]  # a device without numbers: any other one refuses it
+    here = on_device(windows, torch.device("cpu"))[index]
+    assert [part.device.type for part in moved] == ["meta", "meta"]
+    assert [part.shape for part in moved] == [part.shape for part in here]
+    assert all(map(torch.equal, here, windows[index]))
+    assert windows.tokens.device.type == "cpu"  # the ones that were given stay
+
+
+def test_examples_of_one_size_are_gathered_where_they_are():
+    data = TensorDataset(torch.zeros(5, 3), torch.arange(5))
+    assert [part.device.type for part in on_device(data, torch.device("meta"))[torch.tensor([2, 0])]] == ["meta"] * 2
+    texts = Texts(torch.arange(5), torch.tensor([2, 3]), torch.tensor([0, 1]))
+    assert on_device(texts, torch.device("meta")) is texts

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from pebench.config import Options
 from pebench.conformance import SETTINGS, Bench, Setting, Subject
+from pebench.data import datamodule_of
+from pebench.data.batches import on_device
 from pebench.encodings.registry import encoding_cards
 from pebench.models.transformer import Transformer
 from pebench.tasks import configure
@@ -161,3 +163,16 @@ def test_a_step_of_every_encoding_is_captured_or_says_why_not(name: str, setting
     assert captured.replayed or captured.reason.startswith("the step cannot be captured")
     for expected, found in zip(plain.parameters(), ours.parameters(), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("task", ["vit-digits", "lm-grammar"])
+def test_batches_of_training_are_gathered_on_the_card(task: str, tmp_path: Path) -> None:
+    config = configure(task, "none", tier="smoke", settings=SHORT)
+    train(config, Options(out=tmp_path, device="cuda"))
+    data = datamodule_of(config, None)
+    data.model_arguments()
+    examples, _ = data.split("train")
+    index = torch.tensor([3, 0, 5])
+    near = on_device(examples, torch.device("cuda"))[index]
+    assert all(part.device.type == "cuda" for part in near)
+    assert all(map(torch.equal, [part.cpu() for part in near], examples[index]))

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from pebench.atomic import replacing
-from pebench.data.batches import Batches
+from pebench.data.batches import Batches, on_device
 from pebench.errors import UserError
 from pebench.tasks.sources import Source, prepared_file, writing
 
@@ -190,7 +190,8 @@ class TensorDataModule(lightning.LightningDataModule):
         data, lengths = self.split("train")
         batches = Batches(len(data), self.batch_size, self.seed, lengths, self.start, self.share)  # type: ignore[arg-type]
         batches.still = bool(getattr(self.trainer, "overfit_batches", 0))
-        return loader(data, batches, self.goes_to_gpu)
+        near = self._near(data)
+        return loader(near, batches, self.goes_to_gpu and near is data)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Return every validation example once."""
@@ -227,6 +228,12 @@ class TensorDataModule(lightning.LightningDataModule):
         batches = Batches(len(data), batch_size, None, lengths, share=self.share)  # type: ignore[arg-type]
         return loader(data, batches, self.goes_to_gpu)
 
+    def _near(self, data: Dataset[Any]) -> Dataset[Any]:
+        """Return training data on the GPU that they go to, where they take a twentieth of its free memory at most."""
+        size = 20 * sum(tensor.nbytes for tensor in self.prepared.tensors.values())
+        device = self.trainer.strategy.root_device if self.trainer and self.goes_to_gpu else None
+        return on_device(data, device) if device and size < torch.cuda.mem_get_info(device)[0] else data
+
     @property
     def share(self) -> tuple[int, int]:
         """Index of this process, and the number of processes of the Trainer, which deal the batches out among them."""
@@ -247,10 +254,10 @@ def _loaded(path: Path) -> dict[str, Any]:
             return torch.load(file, weights_only=True)  # type: ignore[no-any-return]
 
 
-def loader(data: Dataset[Any], batches: Batches, goes_to_gpu: bool) -> DataLoader[Any]:
+def loader(data: Dataset[Any], batches: Batches, pinned: bool) -> DataLoader[Any]:
     """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
     # No worker processes: the tensors are in memory, and a gather is cheap.
-    return DataLoader(data, sampler=batches, batch_size=None, pin_memory=goes_to_gpu)
+    return DataLoader(data, sampler=batches, batch_size=None, pin_memory=pinned)
 
 
 def check_numbers(numbers: Tensor, count: int | None, what: str) -> None:

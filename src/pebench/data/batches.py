@@ -1,11 +1,13 @@
 """Batches of tensors: the examples of each, and the gathers that fetch them. No Python per example."""
 
+import copy
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, DistributedSampler, SequentialSampler
+from torch.utils.data import Dataset, DistributedSampler, SequentialSampler, TensorDataset
 
 from pebench.seeding import stream
 
@@ -224,11 +226,27 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         return last - self.length + 1 if self.stride == 1 else 1 + max(0, -(-(last - self.length) // self.stride))
 
     def __getitem__(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        device = self.tokens.device
+        index, offsets = index.to(device), torch.arange(self.length + 1, device=device)
         # (B, length + 1): inputs and targets are the same tokens, shifted by one
-        where = index[:, None] * self.stride + torch.arange(self.length + 1)
+        where = index[:, None] * self.stride + offsets
         window = self.tokens[where.clamp(max=len(self.tokens) - 1)].long()
         ignored = where[:, 1:] >= len(self.tokens)
         if self.stride > 1:  # what the window before has counted
-            ignored |= (index[:, None] > 0) & (torch.arange(self.length) < self.length - self.stride)
+            ignored |= (index[:, None] > 0) & (offsets[:-1] < self.length - self.stride)
         targets = window[:, 1:].masked_fill(ignored, IGNORE)
         return window[:, :-1], targets
+
+
+def on_device(data: Dataset[Any], device: torch.device) -> Dataset[Any]:
+    """Return a data set whose tensors lie on a device and are gathered there; the same one if it is of another kind.
+
+    Texts of unequal length stay where they are: how wide a batch of them is must be known before it is gathered.
+    """
+    if isinstance(data, TensorDataset):
+        return TensorDataset(*(tensor.to(device) for tensor in data.tensors))
+    if isinstance(data, Windows):
+        moved = copy.copy(data)
+        moved.tokens = data.tokens.to(device)
+        return moved
+    return data

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -42,6 +42,13 @@ class PairBias(ABC):
     def whole(self) -> Tensor:
         """Return the bias of all pairs: (..., L, L)."""
         return self.block(slice(0, self.length), self.length)
+
+    def __add__(self, other: Any) -> Tensor:
+        """Return the sum of all pairs, so that attention of any kind may add it to its logits."""
+        total: Tensor = self.whole() + other
+        return total
+
+    __radd__ = __add__
 
     def score(self) -> Score | None:
         """Return it as a function of single logits, for kernels made of such; None where it has no such form."""
