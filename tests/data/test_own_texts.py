@@ -186,8 +186,9 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     assert ", line 2 is no JSON" in refusal(lines)
     lines.write_text('{"text": "a", "label": 1}\n\n{"text": "b", "label": []}\n')
     assert "line 3, column" in refusal(lines)  # it goes on behind an empty line
-    lines.write_text("\n\n")
-    assert "It has: none" in refusal(lines)
+    for nothing in ("", "\n\n"):
+        lines.write_text(nothing)
+        assert refusal(lines) == " is empty: expected a column of texts and one of labels."
     lines.write_text('{"text": "a", "label": 1}\n[1]\n')
     assert ", line 2: expected an object" in refusal(lines)
     table = tmp_path / "a.parquet"

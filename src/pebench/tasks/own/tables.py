@@ -172,7 +172,9 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
     Raises:
         UserError: If one is missing, or cannot be guessed.
     """
-    listed = ", ".join(names) or "none"
+    if not names:
+        raise UserError(f"{place} is empty: expected a column of texts and one of labels.")
+    listed = ", ".join(names)
     if len({*names}) < len(names):
         raise UserError(f"{place} has two columns of one name: {listed}.")
     chosen = {part: column for part in ("text", "pair", "label", "split") if (column := options.get(part))}
