@@ -103,7 +103,7 @@ def cost_columns(card: Scorecard) -> dict[str, list[Cell]]:
         for tokens in LENGTHS:
             costs = (line.costs[tokens] for line in card.lines)
             cells = [Cell(cost.why) if cost.why else decimal_cell(getattr(cost, name), 2) for cost in costs]
-            found[f"{title}, {tokens:,} tokens\nof none's ↓"] = cells
+            found[f"{title} at {tokens:,} tokens\n× none's ↓"] = cells
     return found
 
 
