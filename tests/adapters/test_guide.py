@@ -37,7 +37,7 @@ def test_attention_of_one_s_own_computes_what_ours_does(plain: Any, name: str) -
     encoding = build_encoding(name, SPEC)
     width = encoding.model_width
     torch.manual_seed(0)
-    ours, own, x = SelfAttention(width, 4, True, 1.0, 0), plain(width, 4), torch.randn(2, 8, width)
+    ours, own, x = SelfAttention(width, 4, 1.0, 0), plain(width, 4), torch.randn(2, 8, width)
     own.qkv.load_state_dict(ours.qkv.state_dict())
     own.out.load_state_dict(ours.out.state_dict())
     with torch.no_grad():

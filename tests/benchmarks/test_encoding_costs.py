@@ -54,8 +54,9 @@ def test_memory_is_that_of_the_step() -> None:
     """A bias of (H, L, L) is 2 MiB here; a trained one leaves several of them for the backward pass."""
     none, t5 = (encoding_costs._cost(question(name)) for name in ("none", "t5-bias"))
     assert t5.gib > none.gib + 4 / 1024
-    longer = encoding_costs._cost(question("t5-bias", replace(WIDE, size=1024)))
-    assert longer.gib > 2.4 * t5.gib  # more than linear; what does not grow keeps it from being four times as much
+    twice = replace(WIDE, size=1024)
+    whole, blocks = (encoding_costs._cost(question(name, twice)) for name in ("cope", "t5-bias"))
+    assert whole.gib > 3 * blocks.gib  # in length squared, and in length alone
     assert none.gib < 0.1  # without the process and its imports
 
 

@@ -131,8 +131,9 @@ def test_a_bias_asked_for_each_pair_has_the_gradients_of_the_whole(name, spec, s
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("padded", [False, True], ids=["", "padded"])
-@pytest.mark.parametrize("name", [*BY_OFFSET, "shaw", "fox"])
-def test_long_texts_on_a_gpu(name, padded, monkeypatch):
+@pytest.mark.parametrize("kernel", ["blocks", "flex"])
+@pytest.mark.parametrize("name", BY_OFFSET)
+def test_long_texts_on_a_gpu(name, kernel, padded, monkeypatch):
     """Forward and backward at a length that is no multiple of a kernel's blocks."""
     length = 300
     spec, device = EncodingSpec(128, 4, 2, (length,), True), torch.device("cuda")
@@ -142,7 +143,8 @@ def test_long_texts_on_a_gpu(name, padded, monkeypatch):
     for long in (1000, 8):
         monkeypatch.setattr(pairs, "LONG", long)
         model = made(name, spec).to(device)
-        output = model(content, None, valid)
+        with model.using_kernel(kernel if long == 8 else fastest_kernel):
+            output = model(content, None, valid)
         (output if valid is None else output[valid]).square().sum().backward()
         found.append([output[-1, 0], *(p.grad for p in model.parameters() if p.grad is not None)])
     for ours, theirs in zip(*found, strict=True):
@@ -187,6 +189,12 @@ def test_a_bias_of_pairs_of_another_shape_is_refused(short_blocks):
         Transformer(Narrow(TEXT))(torch.randn(2, 16, 32))
 
 
+def test_a_bias_without_a_function_of_pairs_is_refused_by_the_kernel_that_asks_for_each(short_blocks):
+    model = made("fire", TEXT)
+    with model.using_kernel("flex"), pytest.raises(ValueError, match="'flex' needs a bias by offset; take 'blocks'"):
+        model(torch.randn(2, 16, 32))
+
+
 def test_a_bias_by_offset_is_a_view_of_its_table(short_blocks):
     bias = build_encoding("alibi", TEXT).prepare(grid_positions((16,)))
     assert isinstance(bias, ByOffset)
@@ -209,6 +217,18 @@ def test_long_texts_compile(name, short_blocks):
     expected = model(content)
     model.compile()
     torch.testing.assert_close(model(content), expected, rtol=1e-4, atol=2e-5)
+
+
+def test_all_pairs_are_made_once_for_all_layers_and_passes(short_blocks):
+    model, content = made("alibi", TEXT), torch.randn(2, 16, 32)
+    seen = []
+    with model.using_kernel(lambda q, mask: seen.append(mask) or "sdpa"):
+        with torch.inference_mode():
+            model(content)
+        model(content).sum().backward()  # which an inference tensor could not serve
+    masks = [mask for mask in seen if torch.is_tensor(mask)]
+    assert len(masks) == 4
+    assert all(mask is masks[0] for mask in masks)
 
 
 def test_whole_returns_a_tensor_as_it_is():

@@ -136,7 +136,7 @@ def test_a_bias_that_trains_gets_the_gradient_of_its_logits():
 
 
 def test_heads_are_slices_of_the_width_and_scaled_by_its_root():
-    layer, x = SelfAttention(12, 3, causal=True, gain=1.0, layer=0), noise(2, 5, 12)
+    layer, x = SelfAttention(12, 3, gain=1.0, layer=0), noise(2, 5, 12)
     q, k, v = layer.qkv(x).split(12, dim=-1)
     future = torch.ones(5, 5, dtype=torch.bool).triu(1)
     mixed = []

@@ -134,7 +134,7 @@ def kv_cache(subject: Subject) -> str:
 
 
 KERNELS = {"sdpa": "fused", "matmul": "matrix products", "blocks": "blocks of queries", "flex": "FlexAttention"}
-"""What kernels of attention are called."""
+"""Names of the kernels of attention on a card."""
 
 
 def attention(bench: Bench) -> str:

@@ -230,9 +230,10 @@ class TensorDataModule(lightning.LightningDataModule):
 
     def _near(self, data: Dataset[Any]) -> Dataset[Any]:
         """Return training data on the GPU that they go to, where they take a twentieth of its free memory at most."""
-        size = 20 * sum(tensor.nbytes for tensor in self.prepared.tensors.values())
-        device = self.trainer.strategy.root_device if self.trainer and self.goes_to_gpu else None
-        return on_device(data, device) if device and size < torch.cuda.mem_get_info(device)[0] else data
+        if not (self.trainer and self.goes_to_gpu):
+            return data
+        device, size = self.trainer.strategy.root_device, sum(t.nbytes for t in self.prepared.tensors.values())
+        return on_device(data, device) if 20 * size < torch.cuda.mem_get_info(device)[0] else data
 
     @property
     def share(self) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """Biases of pairs of tokens: whole for short texts, worked out for some queries at a time for long ones."""
 
+import contextlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -115,6 +116,15 @@ class ByOffset(PairBias):
     def __init__(self, table: Tensor, pairs: Pairs) -> None:
         super().__init__(pairs.length, table.requires_grad)
         self.table, self.pairs = table, pairs
+        self._whole: Tensor | None = None
+
+    def whole(self) -> Tensor:
+        """Return the bias of all pairs, made once for the layers, and the passes, that have this object."""
+        if self._whole is None:
+            # An inference tensor could not serve training later; one with a gradient serves this pass alone.
+            with contextlib.nullcontext() if self.requires_grad else torch.inference_mode(False):
+                self._whole = super().whole()
+        return self._whole
 
     def block(self, queries: slice, keys: int) -> Tensor:
         """Return the bias of some queries and the first keys: (1, H, queries, keys)."""

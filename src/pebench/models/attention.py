@@ -5,16 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils._triton import has_triton
 
-from pebench.encodings.pairs import ByBlock, ByOffset, PairBias, Pairs
+from pebench.encodings.pairs import ByBlock, PairBias
 from pebench.memo import Memo
 
 HIDDEN = -1e30
 """Logit of a key that is padding: its weight is 0, but a row of nothing else is still no division of 0 by 0."""
-
-BY_PAIRS = ("blocks", "flex")
-"""Kernels that take a bias of pairs as it is; others are given the tensor of all pairs."""
 
 KernelChoice = Callable[[Tensor, Tensor | PairBias | None], str]
 """A function of queries (B, H, L, K) and mask, or bias of pairs, that returns the name of a kernel."""
@@ -24,11 +20,11 @@ def fastest_kernel(q: Tensor, mask: Tensor | PairBias | None) -> str:
     """Return the fastest way of computing attention: ``"sdpa"``, ``"matmul"``, ``"blocks"`` or ``"flex"``.
 
     On a CPU, PyTorch's fused kernel is slow in 16 bit and has no fast path for a mask that needs a
-    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins. A bias of pairs goes through
-    FlexAttention on CUDA, where it has such a form, and is made by blocks of queries elsewhere.
+    gradient; plain matrix products beat it there. On CUDA the fused kernel always wins. A bias of pairs is made by
+    blocks of queries on a CPU, and whole elsewhere, until ``"flex"`` has been measured there.
     """
     if isinstance(mask, PairBias):
-        return "flex" if q.device.type == "cuda" and has_triton() and mask.score() is not None else "blocks"
+        return "blocks" if q.device.type == "cpu" else "sdpa"
     if q.device.type == "cpu" and (q.dtype == torch.bfloat16 or (mask is not None and mask.requires_grad)):
         return "matmul"
     return "sdpa"
@@ -37,11 +33,7 @@ def fastest_kernel(q: Tensor, mask: Tensor | PairBias | None) -> str:
 def stand_in(bias: Tensor | PairBias) -> Tensor | PairBias:
     """Return an empty bias for which `fastest_kernel` chooses as for another."""
     nothing = torch.empty(0, 0, dtype=torch.float32, requires_grad=bias.requires_grad)
-    if not isinstance(bias, PairBias):
-        return nothing
-    if bias.score() is None:
-        return ByBlock(0, lambda queries, keys: nothing, bias.requires_grad)
-    return ByOffset(nothing, Pairs(None, torch.empty(0, dtype=torch.long)))
+    return ByBlock(0, lambda queries, keys: nothing) if isinstance(bias, PairBias) else nothing
 
 
 def attend(

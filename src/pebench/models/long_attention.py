@@ -1,4 +1,4 @@
-"""Attention with a bias of pairs that is never whole: by blocks of queries, or by a kernel that asks for each pair."""
+"""Attention with a bias: whole; or for long texts by blocks of queries, or by a kernel that asks for each pair."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -9,31 +9,44 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.utils.checkpoint import checkpoint
 
-from pebench.encodings.pairs import ByOffset, PairBias, Score
-from pebench.models.attention import Masks, attend, causal_mask, fastest_kernel
+from pebench.encodings.pairs import ByOffset, PairBias, Score, whole
+from pebench.models.attention import KernelChoice, Masks, attend, causal_mask, fastest_kernel
 
 BLOCK = 256
 """Queries of a block: few enough for its logits to stay in a processor's cache, enough for a product to be fast."""
 
 
-def attend_pairs(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float, kernel: str) -> Tensor:
-    """Compute softmax attention with a bias of pairs.
+BY_PAIRS = ("blocks", "flex")
+"""Kernels that take a bias of pairs as it is; others are given the tensor of all pairs."""
+
+
+def attend_with(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | PairBias | None, masks: Masks, scale: float, choose: KernelChoice
+) -> Tensor:
+    """Compute softmax attention with a bias of any kind.
 
     Args:
         q: (B, H, L, K).
         k: (B, H, L, K).
         v: (B, H, L, V).
-        bias: Added to the scaled logits.
+        bias: Added to the scaled logits; None without one.
         masks: Masks of padding and of the future.
         scale: Factor of q·k.
-        kernel: ``"blocks"``, or ``"flex"`` for PyTorch's FlexAttention, which a bias with `PairBias.score` alone has.
+        choose: Chooses the kernel; ``"flex"``, PyTorch's FlexAttention, is for biases with `PairBias.score` alone.
 
     Returns:
         (B, H, L, V).
+
+    Raises:
+        ValueError: For ``"flex"`` with another bias of pairs.
     """
-    if kernel == "flex":
-        return _flexible(q, k, v, bias, masks, scale)
-    return torch.cat(list(_blocks(q, k, v, bias, masks, scale)), dim=-2)
+    if isinstance(bias, PairBias) and (kernel := choose(q, bias)) in BY_PAIRS:
+        if kernel == "flex":
+            return _flexible(q, k, v, bias, masks, scale)
+        return torch.cat(list(_blocks(q, k, v, bias, masks, scale)), dim=-2)
+    mask = masks.fold(whole(bias))
+    # A mask hides the future already.
+    return attend(q, k, v, mask, masks.causal and mask is None, scale, choose(q, mask))
 
 
 def _blocks(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float) -> Iterator[Tensor]:
@@ -80,7 +93,8 @@ def _block(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, first:
 
 def _flexible(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float) -> Tensor:
     score = bias.score()
-    assert score is not None
+    if score is None:
+        raise ValueError("kernel 'flex' needs a bias by offset; take 'blocks'")
     if masks.padding is not None:
         score = _padded(score, masks.padding[:, 0, 0])  # (B, L)
     seen = _future(q.shape[-2], q.device) if masks.causal else None

@@ -10,12 +10,11 @@ from torch import Tensor, nn
 
 from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
-from pebench.encodings.pairs import PairBias, whole
 from pebench.layers import Linear
 from pebench.models.apart import Apart
-from pebench.models.attention import BY_PAIRS, KernelChoice, Masks, attend, fastest_kernel
+from pebench.models.attention import KernelChoice, Masks, fastest_kernel
 from pebench.models.cache import ForwardCache
-from pebench.models.long_attention import attend_pairs
+from pebench.models.long_attention import attend_with
 
 
 class SelfAttention(nn.Module):
@@ -24,7 +23,6 @@ class SelfAttention(nn.Module):
     Args:
         d_model: Width D.
         num_heads: Heads H; must divide D.
-        causal: True if a token attends to itself and the past alone.
         gain: Scale of the output projection at initialisation.
         layer: Index of the block, passed on to the encoding.
 
@@ -34,9 +32,9 @@ class SelfAttention(nn.Module):
 
     choose_kernel: KernelChoice
 
-    def __init__(self, d_model: int, num_heads: int, causal: bool, gain: float, layer: int) -> None:
+    def __init__(self, d_model: int, num_heads: int, gain: float, layer: int) -> None:
         super().__init__()
-        self.num_heads, self.causal, self.layer = num_heads, causal, layer
+        self.num_heads, self.layer = num_heads, layer
         self.qkv = Linear(d_model, 3 * d_model)
         self.out = Linear(d_model, d_model, gain)
         self.choose_kernel = fastest_kernel
@@ -49,22 +47,10 @@ class SelfAttention(nn.Module):
         q, k = encoding.query_key(q, k, x, state, self.layer)
         bias = encoding.bias(q, k, x, state, self.layer)
         v = encoding.value(v, x, state, self.layer)
-        mixed = self._attend(q, k, v, bias, masks, scale)
+        mixed = attend_with(q, k, v, bias, masks, scale, self.choose_kernel)
         mixed = encoding.output(mixed, v, x, state, self.layer)
         output: Tensor = self.out(mixed.transpose(1, 2).flatten(2))  # (B, H, L, K) to (B, L, H, K) to (B, L, D)
         return output
-
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | PairBias | None, masks: Masks, scale: float
-    ) -> Tensor:
-        """Return what heads make of the values: (B, H, L, V)."""
-        if isinstance(bias, PairBias):
-            kernel = self.choose_kernel(q, bias)
-            if kernel in BY_PAIRS:
-                return attend_pairs(q, k, v, bias, masks, scale, kernel)
-        mask = masks.fold(whole(bias))
-        causal = self.causal and mask is None  # a mask hides the future already
-        return attend(q, k, v, mask, causal, scale, self.choose_kernel(q, mask))
 
 
 class Block(nn.Module):
@@ -75,17 +61,14 @@ class Block(nn.Module):
         num_heads: Heads H.
         d_ff: Width of the feed-forward layer.
         dropout: Probability of dropping a channel of a branch's output.
-        causal: True if a token attends to itself and the past alone.
         gain: Scale at initialisation of the two projections that write to the residual stream.
         layer: Index of the block.
     """
 
-    def __init__(
-        self, d_model: int, num_heads: int, d_ff: int, dropout: float, causal: bool, gain: float, layer: int
-    ) -> None:
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float, gain: float, layer: int) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(d_model)
-        self.attention = SelfAttention(d_model, num_heads, causal, gain, layer)
+        self.attention = SelfAttention(d_model, num_heads, gain, layer)
         self.feed_forward_norm = nn.LayerNorm(d_model)
         self.feed_forward = nn.Sequential(Linear(d_model, d_ff), nn.GELU(), Linear(d_ff, d_model, gain))
         self.dropout = nn.Dropout(dropout)
@@ -136,7 +119,7 @@ class Transformer(nn.Module):
         self.encoding, self.d_model = encoding, encoding.model_width
         self.dropout = nn.Dropout(dropout)
         self.blocks = nn.ModuleList(
-            Block(self.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, spec.causal, gain, layer)
+            Block(self.d_model, spec.num_heads, d_ff or 4 * spec.d_model, dropout, gain, layer)
             for layer in range(spec.num_layers)
         )
         self.norm = nn.LayerNorm(self.d_model)
@@ -291,8 +274,8 @@ class Transformer(nn.Module):
         """Take another attention kernel than the fastest one inside a ``with`` block.
 
         Args:
-            kernel: ``"sdpa"`` or ``"matmul"``, or a function that returns one of them, called in every layer with
-                queries (B, H, L, K) and mask.
+            kernel: ``"sdpa"`` or ``"matmul"``; or ``"blocks"`` or ``"flex"``, which biases of long texts alone have; or
+                a function that returns one of them, called in every layer with queries (B, H, L, K), and mask or bias.
         """
         choose = (lambda q, mask: kernel) if isinstance(kernel, str) else kernel
         layers = [module for module in self.modules() if isinstance(module, SelfAttention)]

@@ -248,8 +248,8 @@ def test_these_logits_are_those_of_the_trunk(name, monkeypatch):
         caught.append(q @ k.mT * scale + (0 if mask is None else mask.clamp(min=-1e9)))
         return v
 
-    monkeypatch.setattr("pebench.models.transformer.attend", catch)
-    layer = SelfAttention(24, 2, causal=True, gain=1.0, layer=1)
+    monkeypatch.setattr("pebench.models.long_attention.attend", catch)
+    layer = SelfAttention(24, 2, gain=1.0, layer=1)
     x, state = noise(2, 5, 24), state_of(encoding, TEXT_CELLS)
     heads = layer.qkv(x).unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)
     layer(x, encoding, state, Masks(True, 5, x.device, None))

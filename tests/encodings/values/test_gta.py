@@ -73,7 +73,7 @@ def test_gta_is_rope_whose_values_turn_by_the_offset(positions, causal, layer):
 def test_attention_gives_the_hooks_its_values_and_the_output_of_its_heads(positions, causal):
     """The whole layer of the model, in its own steps but with every sum written out."""
     encoding, angles, x = encode("gta", positions, causal=causal), rope_angles(positions), noise(1, 5, 24)
-    attention = SelfAttention(24, 2, causal, 1.0, layer=0)
+    attention = SelfAttention(24, 2, 1.0, layer=0)
     with torch.no_grad():
         found = attention(x, encoding, state_of(encoding, positions), Masks(causal, 5, x.device, None))[0]
         q, k, v = attention.qkv(x).unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)[:, 0].unbind(0)
