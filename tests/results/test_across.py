@@ -190,6 +190,23 @@ def test_tables_that_do_not_compare_have_no_summary() -> None:
     assert summarise([]) is None
 
 
+def test_tasks_may_have_learning_rates_of_their_own_but_no_other_setting() -> None:
+    def changed(task: str, **settings: Any) -> list[Record]:
+        config = configure(task, "add", tier="smoke", settings=settings)
+        return [Record(config, metrics={"test/accuracy": 0.5})]
+
+    rate = {"train.learning_rate": 0.5}
+    tables = build_tables([*changed("vit-digits", **rate), *changed("text-order")])
+    (group,) = across.comparable(tables)
+    assert {table.task.name for table in group} == {"vit-digits", "text-order"}
+    tables = build_tables([*changed("vit-digits", **{"train.warmup": 0.5}), *changed("text-order")])
+    assert across.comparable(tables) == []
+    # Of two tables of one task it would not be known which compares.
+    twice = build_tables([*changed("vit-digits", **rate), *changed("vit-digits"), *changed("text-order")])
+    (group,) = across.comparable(twice)
+    assert {table.task.name: dict(table.settings) for table in group} == {"vit-digits": {}, "text-order": {}}
+
+
 def test_without_the_reference_there_is_no_improvement() -> None:
     records = [r for t in TASKS[:2] for e, v in (("none", 0.5), ("rope", 0.6)) for r in runs(t, e, [v, v + 0.1])]
     assert {row.improvement for row in summary(records).rows} == {None}

@@ -93,15 +93,26 @@ class Summary:
 def comparable(tables: Iterable[Table]) -> list[list[Table]]:
     """Group tables of different tasks by their rules: protocol, tier, regime, selection, and changes to budgets.
 
-    Tables that compare with no other are left out.
+    Learning rates may differ between tasks, as those of their budgets do, where each task has one table. Tables that
+    compare with no other are left out.
     """
+    groups = []
+    for group in _grouped(tables, ("train.learning_rate",)):
+        each = len({table.task.name for table in group}) == len(group)
+        groups += [group] if each else _grouped(group, ())
+    return [group for group in groups if len(group) > 1]
+
+
+def _grouped(tables: Iterable[Table], apart: Sequence[str]) -> list[list[Table]]:
+    """Group tables by their rules, but for some settings."""
     groups: dict[tuple[Any, ...], list[Table]] = {}
     for table in tables:
         # Changes to the budget, not settings: budgets differ between tasks, and what was changed must be the same on
         # all.
-        config, settings = table.config, json.dumps(table.settings, sort_keys=True)
-        groups.setdefault((table.protocol, config.tier, config.regime, config.selected, settings), []).append(table)
-    return [group for group in groups.values() if len(group) > 1]
+        config, changed = table.config, {name: value for name, value in table.settings.items() if name not in apart}
+        rules = table.protocol, config.tier, config.regime, config.selected, json.dumps(changed, sort_keys=True)
+        groups.setdefault(rules, []).append(table)
+    return [*groups.values()]
 
 
 def summarise(tables: Sequence[Table]) -> Summary | None:
