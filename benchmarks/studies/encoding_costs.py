@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace, names: Sequence[str], found: Sequence[C
                     return
                 if column.why(name):  # it would be the same
                     continue
-                question = Question(name, column.work, options.device, threads, options.gib)
+                question = Question(name, column.work, options.device, threads, options.gib, options.flex)
                 column.found.setdefault(name, []).append(_cost(question))
                 shown = median_cell(column.times(name), column.why(name))
                 memory = median_cell(column.memories(name), column.why(name))
@@ -272,6 +272,7 @@ def main(arguments: Sequence[str]) -> int:
         "--gib", type=float, default=8.0, help="memory that a model may take on a CPU; by default 8 GiB"
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--flex", action="store_true", help="biases of long texts through FlexAttention, on CUDA")
     parser.add_argument("--output", type=Path, help="Markdown file for the page; its figures are written beside it")
     parser.add_argument("--quick", action="store_true", help="tiny models, to see that it works")
     options = parser.parse_args(arguments)

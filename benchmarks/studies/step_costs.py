@@ -12,6 +12,7 @@ from torch import Tensor
 from pebench.benchmarks.studies.timing import WARM_UP, make_step, now
 from pebench.benchmarks.studies.workloads import PATCH, Tensors, Workload, make_tensors
 from pebench.encodings import EncodingSpec, build_encoding
+from pebench.encodings.pairs import PairBias
 from pebench.models import LanguageModel, ViT
 from pebench.models.attention import fastest_kernel
 from pebench.models.base import SequenceModule
@@ -33,6 +34,7 @@ class Question:
         device: ``"cpu"`` or ``"cuda"``.
         threads: CPU threads.
         gib: Memory in GiB that the model may take beyond its process, on a CPU with Linux.
+        flex: Have biases of long texts go through FlexAttention where they can.
     """
 
     name: str
@@ -40,6 +42,12 @@ class Question:
     device: str
     threads: int
     gib: float
+    flex: bool = False
+
+    def kernel(self, q: Tensor, bias: Tensor | PairBias | None) -> str:
+        """Return the attention kernel for queries and a mask, or a bias of pairs."""
+        by_pair = self.flex and isinstance(bias, PairBias) and bias.score() is not None
+        return "flex" if by_pair else fastest_kernel(q, bias)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ def step_cost(question: Question) -> StepCost:
     if (module := make_model(question.name, work)) is None:
         return StepCost(why=UNSERVED)
     try:
-        kernel, gib, time = _measure(module, work, device)
+        kernel, gib, time = _measure(module, question, device)
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "allocate memory" not in str(error):
             raise
@@ -80,20 +88,22 @@ def step_cost(question: Question) -> StepCost:
     return StepCost(time, max(0.0, gib - before), kernel)
 
 
-def _measure(module: SequenceModule, work: Workload, device: torch.device) -> tuple[str, float, float]:
+def _measure(module: SequenceModule, question: Question, device: torch.device) -> tuple[str, float, float]:
     """Return the attention kernel, the peak of memory in GiB, and the time of a step over that of `none`."""
+    work = question.work
     data = tuple(tensor.to(device) for tensor in make_tensors(work, 4 * work.batch))
     step, seen = make_step(work, module.to(device), data, device), set[str]()
 
-    def choose_and_note(q: Tensor, mask: Tensor | None) -> str:
-        seen.add(fastest_kernel(q, mask) + (" with bias" if mask is not None else ""))
-        return fastest_kernel(q, mask)
+    def choose_and_note(q: Tensor, mask: Tensor | PairBias | None) -> str:
+        kernel = question.kernel(q, mask)
+        seen.add(kernel + (" with bias" if mask is not None else ""))
+        return kernel
 
     with module.trunk.using_kernel(choose_and_note):
         for _ in range(WARM_UP):  # the second has the optimizer's state beside it
             step()
-    gib = environment.peak_memory_gib(device) or 0.0
-    return " and ".join(sorted(seen)), gib, _time(step, work, data, device)
+        gib = environment.peak_memory_gib(device) or 0.0
+        return " and ".join(sorted(seen)), gib, _time(step, work, data, device)
 
 
 def _time(step: Callable[[], None], work: Workload, data: Tensors, device: torch.device) -> float:

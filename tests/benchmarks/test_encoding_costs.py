@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from pebench.benchmarks.studies import encoding_costs, step_costs
 from pebench.benchmarks.studies.step_costs import Question, StepCost
 from pebench.benchmarks.studies.workloads import Workload
+from pebench.encodings.pairs import ByBlock, ByOffset, Pairs
 
 QUICK = ["--quick", "--device", "cpu", "--threads", "1"]
 WIDE = Workload("", "lm", depth=1, width=32, heads=2, batch=2, size=512, outputs=65, steps=1)
@@ -88,7 +90,7 @@ def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def options(**changes: object) -> argparse.Namespace:
     usual = {"minutes": math.inf, "rounds": 2, "threads": 1, "device": "cpu", "gib": 8.0, "quick": True, "pe": ["fox"]}
-    later = {"kind": None, "go_on": False, "tokens": None, "output": None}
+    later = {"kind": None, "go_on": False, "tokens": None, "output": None, "flex": False}
     return argparse.Namespace(**usual | later | changes)
 
 
@@ -161,3 +163,11 @@ def test_models_are_small_and_their_batches_equal() -> None:
     ]  # fmt: skip
     assert [column.work.batch * column.work.positions for column in found] == [2048, 2048, 4096, 2048, 2048]
     assert [column.work.depth for column in found] == [2, 2, 1, 2, 2]
+
+
+def test_flex_is_for_biases_that_are_asked_for_each_pair() -> None:
+    queries, pairs = torch.zeros(1, 2, 3, 4), Pairs(None, torch.arange(3), 2, True)
+    scored, unscored = ByOffset(torch.zeros(2, 5), pairs), ByBlock(3, lambda queries, keys: torch.zeros(3, 3))
+    plain, flex = question("alibi"), replace(question("alibi"), flex=True)
+    assert [plain.kernel(queries, bias) for bias in (scored, unscored, None)] == ["blocks", "blocks", "sdpa"]
+    assert [flex.kernel(queries, bias) for bias in (scored, unscored, None)] == ["flex", "blocks", "sdpa"]
