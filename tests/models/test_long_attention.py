@@ -180,6 +180,21 @@ def test_no_tensor_of_all_pairs_is_made(name, monkeypatch):
     assert largest() < length * length / 2
 
 
+@pytest.mark.parametrize("name", ["alibi", "t5-bias", "fox"])
+def test_a_long_text_keeps_no_logits_for_its_backward_pass(name, short_blocks, monkeypatch):
+    length, kept = 512, {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes() // tensor.element_size()
+        return tensor
+
+    monkeypatch.setattr(long_attention, "BLOCK", 64)
+    model = Transformer(build_encoding(name, EncodingSpec(16, 4, 1, (length,), True)))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model(torch.randn(1, length, 16))
+    assert sum(kept.values()) < length * length  # a quarter of the logits of four heads
+
+
 def test_a_bias_of_pairs_of_another_shape_is_refused(short_blocks):
     class Narrow(PositionalEncoding):
         def bias(self, q, k, x, state, layer):
