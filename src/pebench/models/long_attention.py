@@ -2,11 +2,10 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.utils.checkpoint import checkpoint
 
 from pebench.encodings.pairs import ByOffset, PairBias, Score, whole
@@ -14,7 +13,6 @@ from pebench.models.attention import KernelChoice, Masks, attend, causal_mask, f
 
 BLOCK = 256
 """Queries of a block: few enough for its logits to stay in a processor's cache, enough for a product to be fast."""
-
 
 BY_PAIRS = ("blocks", "flex")
 """Kernels that take a bias of pairs as it is; others are given the tensor of all pairs."""
@@ -98,9 +96,7 @@ def _flexible(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, sca
     if masks.padding is not None:
         score = _padded(score, masks.padding[:, 0, 0])  # (B, L)
     seen = _future(q.shape[-2], q.device) if masks.causal else None
-    # Eager, it is a reference that keeps all logits.
-    attention = _compiled() if q.device.type == "cuda" else cast(Callable[..., Tensor], flex_attention)
-    return attention(q, k, v, score_mod=score, block_mask=seen, scale=scale)
+    return _flex_attention(q.device.type == "cuda")(q, k, v, score_mod=score, block_mask=seen, scale=scale)
 
 
 def _padded(score: Score, padding: Tensor) -> Score:
@@ -108,13 +104,17 @@ def _padded(score: Score, padding: Tensor) -> Score:
 
 
 @functools.cache
-def _compiled() -> Callable[..., Tensor]:
-    """Return FlexAttention, compiled once for each kind of bias and shape."""
-    compiled: Callable[..., Tensor] = torch.compile(flex_attention, dynamic=False)
-    return compiled
+def _flex_attention(compiled: bool) -> Callable[..., Tensor]:
+    """Return FlexAttention, compiled once for each kind of bias and shape; else a reference that keeps all logits."""
+    from torch.nn.attention.flex_attention import flex_attention  # imported late: few runs need it
+
+    plain: Any = flex_attention
+    return torch.compile(plain, dynamic=False) if compiled else plain  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=4)
-def _future(length: int, device: torch.device) -> BlockMask:
+def _future(length: int, device: torch.device) -> Any:
     """Return which blocks of keys queries see in a causal model."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
     return create_block_mask(lambda b, h, query, key: query >= key, None, None, length, length, device=str(device))
