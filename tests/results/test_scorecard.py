@@ -10,6 +10,7 @@ import pytest
 
 from pebench.encodings.registry import encoding_cards
 from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
+from pebench.results.scorecard.build import without_finer_rates
 from pebench.results.scorecard.costs import Cost, read_costs
 from pebench.results.scorecard.ranks import Rank
 from pebench.results.writers.html.scorecard import FILTERS, scorecard_html
@@ -108,6 +109,28 @@ def test_a_column_is_of_runs_that_compare(records: list[Record]) -> None:
     assert card.tables["language"].config.selected == ("train.learning_rate",)
     card = scorecard([*records, *selected[:9]])
     assert card.tables["language"].config.selected == ()
+
+
+def test_no_row_has_a_finer_grid_of_rates_than_most() -> None:
+    """A finer rate would be add's best; one beyond the common ones is what a row at the edge is tried with."""
+    rates = {
+        "add": {1e-3: 2.0, 2e-3: 1.8, 2.8e-3: 1.7, 4e-3: 1.9},
+        "rope": {1e-3: 1.9, 2e-3: 1.7, 4e-3: 1.6, 8e-3: 1.5},
+        "none": {1e-3: 2.2, 2e-3: 2.1, 4e-3: 2.3},
+    }
+    known = list[Record]()
+    for name, tried in rates.items():
+        for rate, loss in tried.items():
+            config = configure("lm-wikitext2", name, tier="core", settings={"train.learning_rate": rate})
+            config = replace(config, selected=("train.learning_rate",))
+            known += [
+                Record(replace(config, stage="select").with_seed(1_000_000), metrics={"val/loss": loss, "best_step": 1}),
+                Record(config, metrics={"test/bits_per_byte": loss}, parameters={"encoding": 0, "total": 300}),
+            ]
+    kept = without_finer_rates(known)
+    assert {record.config.train.learning_rate for record in known if record not in kept} == {2.8e-3}
+    card = scorecard(known)
+    assert [line(card, name).entries["language"].values for name in rates] == [{0: 1.8}, {0: 1.5}, {0: 2.1}]
 
 
 def test_an_encoding_of_ones_own_has_a_row(records: list[Record]) -> None:

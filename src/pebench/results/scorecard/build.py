@@ -19,6 +19,8 @@ from pebench.runs.suite import serves
 UNMEASURED, REFUSES, UNSERVED = "not measured", "refuses", "does not serve"
 """Texts of cells without a value."""
 
+RATE = "train.learning_rate"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -117,7 +119,8 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
 
     A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
-    the learning rate, which may have been selected. Rows are encodings as they are by default.
+    the learning rate, which may have been selected, for all rows from equally many. Rows are encodings as they are by
+    default.
 
     Args:
         records: Records of any runs, in any order.
@@ -126,7 +129,7 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     costs = costs or Costs()
     tasks = {(measure.task, measure.tier) for measure in MEASURES}
     wanted = [record for record in records if (record.config.task, record.config.tier) in tasks]
-    found = build_tables(wanted, allow_unmatched=True)
+    found = build_tables(without_finer_rates(wanted), allow_unmatched=True)
     tables = {m.key: table for m in MEASURES if (table := _table_of(m, found))}
     cards = encoding_cards()
     labels = {*cards, *(row.label for table in tables.values() for row in table.rows if _is_default(row.label))}
@@ -136,6 +139,33 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
         entries = {key: column[label] for key, column in columns.items()}
         lines.append(Line(label, cards.get(label), entries, _parameters(label, tables), costs.of(label)))
     return Scorecard(tuple(sorted(lines, key=_place)), tables, costs.device)
+
+
+def without_finer_rates(records: Sequence[Record]) -> list[Record]:
+    """Leave out runs with a rate between those that most encodings chose from, which few had to choose from.
+
+    A study of a few encodings may try rates closer together. Beside the others' these rows would have an advantage.
+    Rates outside of the common ones stay: those that a row is tried with whose best rate is the first or the last.
+
+    Args:
+        records: Records of any runs.
+    """
+    tried = dict[tuple[str, str], dict[float, set[str]]]()
+    for record in records:
+        config = record.config
+        if config.stage == "select" and RATE in config.selected_values and _is_default(config.label):
+            rates = tried.setdefault((config.task, config.tier), {})
+            rates.setdefault(config.selected_values[RATE], set()).add(config.label)
+    finer = dict[tuple[str, str], set[float]]()
+    for place, rates in tried.items():
+        most = len(set().union(*rates.values())) / 2
+        common = [rate for rate, labels in rates.items() if len(labels) >= most]
+        between = (rate for rate in rates if common and min(common) < rate < max(common))
+        finer[place] = {*between} - {*common}
+    return [
+        record for record in records
+        if record.config.selected_values.get(RATE) not in finer.get((record.config.task, record.config.tier), set())
+    ]  # fmt: skip
 
 
 def _is_default(label: str) -> bool:
