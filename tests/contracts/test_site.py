@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import pebench
 from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan
 from pebench.config import SECTIONS
-from pebench.encodings import plugins
+from pebench.encodings import EncodingSpec, build_encoding, plugins
 from pebench.encodings.plugins import Plugin
 from pebench.encodings.registry import encoding_cards
 from pebench.engine.executors import EXECUTORS
+from pebench.models.attention import fastest_kernel
+from pebench.models.transformer import Transformer
 from pebench.runs.suite import suite_files
 from pebench.tasks import TASKS
 from tests.data.own_data import book, texts, write_csv, write_images
@@ -109,9 +112,22 @@ def test_the_python_of_the_guide_on_models_runs() -> None:
 
 
 def test_the_guide_on_encodings_shows_the_example() -> None:
-    (snippet,) = code(DOCS / "guides" / "own-encoding.md", "python")
+    snippet, _ = code(DOCS / "guides" / "own-encoding.md", "python")
     example = (ROOT / "examples" / "own_encoding.py").read_text(encoding="utf-8")
     assert snippet == example.partition('"""\n\n')[2]
+
+
+def test_the_guides_bias_serves_long_texts() -> None:
+    """By blocks of queries, with the numbers of all pairs."""
+    _, snippet = code(DOCS / "guides" / "own-encoding.md", "python")
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(snippet, names)
+    model = Transformer(build_encoding(names["DistanceEncoding"], EncodingSpec(8, 2, 1, (1100,), True)))
+    content, seen = torch.randn(1, 1100, 8), set[str]()
+    by_blocks = model(content)
+    with model.using_kernel(lambda q, mask: seen.add(fastest_kernel(q, mask)) or "matmul"):
+        torch.testing.assert_close(model(content), by_blocks, rtol=1e-4, atol=1e-5)
+    assert "blocks" in seen
 
 
 def test_the_reference_has_every_public_name() -> None:

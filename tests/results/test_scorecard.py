@@ -124,7 +124,9 @@ def test_no_row_has_a_finer_grid_of_rates_than_most() -> None:
             config = configure("lm-wikitext2", name, tier="core", settings={"train.learning_rate": rate})
             config = replace(config, selected=("train.learning_rate",))
             known += [
-                Record(replace(config, stage="select").with_seed(1_000_000), metrics={"val/loss": loss, "best_step": 1}),
+                Record(
+                    replace(config, stage="select").with_seed(1_000_000), metrics={"val/loss": loss, "best_step": 1}
+                ),
                 Record(config, metrics={"test/bits_per_byte": loss}, parameters={"encoding": 0, "total": 300}),
             ]
     kept = without_finer_rates(known)
