@@ -60,7 +60,7 @@ def test_pages_show_them(card: Scorecard, records: list[Record]) -> None:
     assert row.count("more than 8 GiB") == 2
     assert "on a CPU" in text
     assert 'data-value="9.5">9.50</td>' in page
-    assert "Step time, 4,096 tokens" in page
+    assert "Step time at 4,096 tokens" in page
     for part in page.split("<tr data-tags=")[1:]:
         assert part.partition("</tr>")[0].count("<td") == page.count('<th scope="col"') - 1
     assert set(re.findall(r'colspan="(\d+)"', page)) == {str(page.count('<th scope="col"'))}

@@ -35,7 +35,7 @@ class SandwichEncoding(PositionalEncoding):
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=2, num_layers=1, extent=(8,), causal=True)
-        >>> SandwichEncoding(spec, d=2).prepare(torch.tensor([[0.0], [20000.0]]))[:, 1, 0]  # cos 2 less 1, over 4, 8
+        >>> SandwichEncoding(spec, d=2).prepare(torch.tensor([[0.0], [20000.0]]))[0, :, 1, 0]  # cos 2 less 1, over 4, 8
         tensor([-0.3540, -0.1770])
     """
 
