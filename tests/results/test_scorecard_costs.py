@@ -43,7 +43,7 @@ def write(folder: Path, figures: Any) -> Path:
 def test_a_row_has_time_and_memory_at_each_length(card: Scorecard) -> None:
     found = {title.partition("\n")[0]: cells for title, cells in cost_columns(card).items()}
     assert [*found] == [
-        f"{cost}, {tokens} tokens" for cost in ("Step time", "Memory") for tokens in ("256", "1,024", "4,096")
+        f"{cost} at {tokens} tokens" for cost in ("Step time", "Memory") for tokens in ("256", "1,024", "4,096")
     ]
     place = {label: card.lines.index(line(card, label)) for label in ("rope", "wall", "alibi")}
     rows = {label: [cells[row].text for cells in found.values()] for label, row in place.items()}
