@@ -209,21 +209,30 @@ def run_for(command: Sequence[str], seconds: float) -> int:
     Returns:
         Its exit status, which is 130 after Ctrl-C; 0 if the time is over.
     """
+    begun, early = list[subprocess.Popen[bytes]](), list[int]()
+
+    def stop(number: int, frame: Any) -> None:
+        if begun:
+            begun[0].terminate()
+        else:
+            early.append(number)
+
     # In a session of its own: a terminal's Ctrl-C would reach it beside the signal that is handed on, and a second one
-    # ends its runs before they have saved.
-    with subprocess.Popen(command, start_new_session=True) as process:
-
-        def stop(*_: Any) -> None:
+    # ends its runs before they have saved. The handlers come first: a signal in between would end this process alone.
+    with (
+        handling({signal.SIGINT: stop, signal.SIGTERM: stop}),
+        subprocess.Popen(command, start_new_session=True) as process,
+    ):
+        begun.append(process)
+        if early:
             process.terminate()
-
-        with handling({signal.SIGINT: stop, signal.SIGTERM: stop}):
-            try:
-                return process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                process.wait()
-                print("queue: the time is over; the next turn goes on from here", flush=True)
-                return 0
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.wait()
+            print("queue: the time is over; the next turn goes on from here", flush=True)
+            return 0
 
 
 def small(suite: Suite) -> Suite:
