@@ -143,7 +143,7 @@ BROKEN = [
     Mutant("off by one at the table's end", "shaw", "+ self.clip).long()", "+ self.clip + 1).long()"),
     Mutant("last place missing", "randomized", "generator=chance)[:size]", "generator=chance)[: size - 1]"),
     Mutant("places out of order", "randomized", "drawn.sort().values", "drawn"),
-    Mutant("offsets of the wrong pairs", "pairs", "return different, pairs if long else Pairs(pairs.whole())", "return different, pairs if long else Pairs(pairs.whole().flip(0))", "dynamic_bias"),
+    Mutant("offsets of the wrong pairs", "pairs", "return different, pairs if length >= LONG else Pairs(pairs.whole())", "return different, pairs if length >= LONG else Pairs(pairs.whole().flip(0))", "dynamic_bias"),
     Mutant("acts in no layer", "some_layers", "return layer in self.own", "return False"),
     Mutant("acts in no head", "some_heads", "torch.cat((encoded[:, : self.heads], rest), dim=1)", "torch.cat((q_ := plain[:, : self.heads], rest), dim=1)"),
     Mutant("declared what one of two is", "stack", "all(getattr(part, name)", "any(getattr(part, name)"),

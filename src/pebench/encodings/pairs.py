@@ -12,11 +12,8 @@ from torch import Tensor
 LONG = 1024
 """Tokens from which on a bias of all pairs is not kept: it would grow with the square of their number."""
 
-SPREAD = 4
-"""Offsets for each token up to which all that integer positions can have are listed, those between no pair too."""
-
-LONG_SPREAD = 32
-"""The same for long texts, which could not list their pairs."""
+SPREAD = 32
+"""Offsets for each token up to which all that integer positions can have are listed, if there are as many pairs."""
 
 Block = Callable[[slice, int], Tensor]
 """A function of queries and a number of keys that returns what broadcasts to (B, H, queries, keys)."""
@@ -190,23 +187,22 @@ def unique_offsets(positions: Tensor) -> tuple[Tensor, Pairs]:
         ([-2.0, -1.0, 0.0, 1.0, 2.0], [2, 3, 4])
     """
     length, axes = positions.shape
-    long = length >= LONG
-    if listed := _listed(positions, LONG_SPREAD if long else SPREAD):
+    if listed := _listed(positions):
         different, pairs = listed
-        return different, pairs if long else Pairs(pairs.whole())
+        return different, pairs if length >= LONG else Pairs(pairs.whole())
     every = (positions.unsqueeze(0) - positions.unsqueeze(1)).flatten(0, 1)  # (L * L, P)
     rows = None if axes == 1 else 0  # numbers are sorted ten times as fast as rows of one number
     different, which = torch.unique(every, dim=rows, return_inverse=True)  # (U,) or (U, P); (L * L,) or (L * L, 1)
     return different.view(-1, axes), Pairs(which.view(length, length))  # (U, P), (L, L)
 
 
-def _listed(positions: Tensor, spread: int) -> tuple[Tensor, Pairs] | None:
+def _listed(positions: Tensor) -> tuple[Tensor, Pairs] | None:
     """Return all offsets that integers of their range can have, and each pair's; None where there are too many."""
     if len(positions) == 0 or not bool((positions.isfinite() & (positions == positions.floor())).all()):
         return None
     least = positions.amin(dim=0)
     reach = [int(most) for most in (positions.amax(dim=0) - least).tolist()]
-    if math.prod(2 * most + 1 for most in reach) > spread * len(positions):
+    if math.prod(2 * most + 1 for most in reach) > min(SPREAD, len(positions)) * len(positions):
         return None
     codes, base = torch.zeros(len(positions), device=positions.device, dtype=torch.long), 0
     for axis, most in enumerate(reach):  # numbers in row-major order, the last axis fastest
