@@ -5,12 +5,16 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from pebench.data import datamodule_of
 from pebench.encodings import pairs
 from pebench.encodings.base import EncodingError, EncodingSpec, PositionalEncoding, build_encoding, grid_positions
 from pebench.encodings.pairs import ByBlock, ByOffset, PairBias
 from pebench.models import long_attention
-from pebench.models.attention import fastest_kernel
+from pebench.models.attention import attend, fastest_kernel
 from pebench.models.transformer import Transformer
+from pebench.tasks import configure
+from pebench.training.probe import probe
+from pebench.training.runner import build
 
 BY_OFFSET = ("alibi", "dynamic-bias", "kerple-log", "log-cpb", "sandwich", "t5-bias")
 BY_BLOCK = ("fire", "fox", "shaw", "transformer-xl", "stack(first='alibi', second='t5-bias')")
@@ -234,16 +238,30 @@ def test_long_texts_compile(name, short_blocks):
     torch.testing.assert_close(model(content), expected, rtol=1e-4, atol=2e-5)
 
 
-def test_all_pairs_are_made_once_for_all_layers_and_passes(short_blocks):
+def test_all_pairs_are_made_once_for_all_layers_and_passes(short_blocks, monkeypatch):
     model, content = made("alibi", TEXT), torch.randn(2, 16, 32)
-    seen = []
-    with model.using_kernel(lambda q, mask: seen.append(mask) or "sdpa"):
+    masks = []
+
+    def catch(q, k, v, mask, *rest):
+        masks.append(mask)
+        return attend(q, k, v, mask, *rest)
+
+    monkeypatch.setattr(long_attention, "attend", catch)
+    with model.using_kernel("sdpa"):
         with torch.inference_mode():
             model(content)
         model(content).sum().backward()  # which an inference tensor could not serve
-    masks = [mask for mask in seen if torch.is_tensor(mask)]
     assert len(masks) == 4
     assert all(mask is masks[0] for mask in masks)
+
+
+@pytest.mark.parametrize("name", ["alibi", "t5-bias", "fox"])
+def test_a_record_of_long_texts_names_their_kernel(name, short_blocks):
+    """A layer asks for its kernel once: the counter, which takes all pairs, must not see another bias."""
+    config = configure("lm-grammar", name, tier="smoke")
+    data = datamodule_of(config)
+    bias = probe(build(config, data), data).bias
+    assert fastest_kernel(torch.zeros(1, 1, 8, 4), bias) == "blocks"
 
 
 def test_whole_returns_a_tensor_as_it_is():

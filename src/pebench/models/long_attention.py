@@ -8,14 +8,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from pebench.encodings.pairs import ByOffset, PairBias, Score, whole
+from pebench.encodings.pairs import ByOffset, PairBias, Score
 from pebench.models.attention import KernelChoice, Masks, attend, causal_mask, fastest_kernel
 
 BLOCK = 256
 """Queries of a block: few enough for its logits to stay in a processor's cache, enough for a product to be fast."""
-
-BY_PAIRS = ("blocks", "flex")
-"""Kernels that take a bias of pairs as it is; others are given the tensor of all pairs."""
 
 
 def attend_with(
@@ -38,13 +35,18 @@ def attend_with(
     Raises:
         ValueError: For ``"flex"`` with another bias of pairs.
     """
-    if isinstance(bias, PairBias) and (kernel := choose(q, bias)) in BY_PAIRS:
+    if isinstance(bias, PairBias):
+        kernel = choose(q, bias)
         if kernel == "flex":
             return _flexible(q, k, v, bias, masks, scale)
-        return torch.cat(list(_blocks(q, k, v, bias, masks, scale)), dim=-2)
-    mask = masks.fold(whole(bias))
+        if kernel == "blocks":
+            return torch.cat(list(_blocks(q, k, v, bias, masks, scale)), dim=-2)
+        mask = masks.fold(bias.whole())
+    else:
+        mask = masks.fold(bias)
+        kernel = choose(q, mask)
     # A mask hides the future already.
-    return attend(q, k, v, mask, masks.causal and mask is None, scale, choose(q, mask))
+    return attend(q, k, v, mask, masks.causal and mask is None, scale, kernel)
 
 
 def _blocks(q: Tensor, k: Tensor, v: Tensor, bias: PairBias, masks: Masks, scale: float) -> Iterator[Tensor]:

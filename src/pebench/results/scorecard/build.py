@@ -159,9 +159,9 @@ def without_finer_rates(records: Sequence[Record]) -> list[Record]:
     finer = dict[tuple[str, str], set[float]]()
     for place, rates in tried.items():
         most = len(set().union(*rates.values())) / 2
-        common = [rate for rate, labels in rates.items() if len(labels) >= most]
-        between = (rate for rate in rates if common and min(common) < rate < max(common))
-        finer[place] = {*between} - {*common}
+        common = {rate for rate, labels in rates.items() if len(labels) >= most}
+        low, high = min(common, default=0.0), max(common, default=0.0)
+        finer[place] = {rate for rate in rates if low < rate < high} - common
     return [
         record for record in records
         if record.config.selected_values.get(RATE) not in finer.get((record.config.task, record.config.tier), set())
@@ -185,7 +185,7 @@ def _table_of(measure: Measure, tables: Sequence[Table]) -> Table | None:
         table for table in tables
         if (table.task.name, table.config.tier, table.config.regime) == (measure.task, measure.tier, "width")
         and not table.settings
-        and set(table.config.selected) <= {"train.learning_rate"}
+        and set(table.config.selected) <= {RATE}
     ]  # fmt: skip
     # Of equally many encodings, the newest protocol, and with rates that were selected.
     return max(fit, default=None, key=lambda table: (_size(table), table.protocol, table.config.selected))
