@@ -198,7 +198,7 @@ def test_metrics_do_not_depend_on_jobs_order_or_process(mixed: Outcome, tmp_path
     assert train(HEALTHY[0], options(tmp_path / "here")).metrics == mixed.record(HEALTHY[0]).metrics
 
 
-@pytest.mark.parametrize("name", ["sequential", "local"])
+@pytest.mark.parametrize("name", ["sequential", "together", "local"])
 def test_a_run_that_another_process_failed_is_not_tried_again(name: str, tmp_path: Path) -> None:
     failed = failed_record(HEALTHY[0], tmp_path, "time limit", "too slow there", 1.0)
     display = Quiet(HEALTHY[:1])
@@ -281,7 +281,7 @@ class Quiet(Display):
         self.records.append(record)
 
 
-@pytest.mark.parametrize("name", ["sequential", "local"])
+@pytest.mark.parametrize("name", ["sequential", "together", "local"])
 def test_every_executor_leaves_the_same_records(name: str, mixed: Outcome, tmp_path: Path) -> None:
     plan = [HEALTHY[0], DIVERGES, HEALTHY[1]]
     display = Quiet(plan)
@@ -408,7 +408,7 @@ def test_the_next_run_starts_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert executed([smoke("vit-digits", "none", seed) for seed in range(2)], tmp_path, jobs=1).left == []
 
 
-@pytest.mark.parametrize("name", ["local", "sequential", "commands"])
+@pytest.mark.parametrize("name", ["local", "sequential", "together", "commands"])
 def test_an_executor_without_options_refuses_them(name: str) -> None:
     with pytest.raises(UserError, match=f"--executor {name} has no options, got partition"):
         check_settings(name, {"partition": "x"})

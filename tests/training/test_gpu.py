@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pebench import run_suite
 from pebench.config import Options
 from pebench.conformance import SETTINGS, Bench, Setting, Subject
 from pebench.data import datamodule_of
@@ -176,3 +177,21 @@ def test_batches_of_training_are_gathered_on_the_card(task: str, tmp_path: Path)
     near = on_device(examples, torch.device("cuda"))[index]
     assert all(part.device.type == "cuda" for part in near)
     assert all(map(torch.equal, [part.cpu() for part in near], examples[index]))
+
+
+@pytest.mark.parametrize("capture", [False, True])
+def test_runs_that_share_a_process_end_there_as_each_does_alone(capture: bool, tmp_path: Path) -> None:
+    settings = {"train.max_steps": 200, "train.evaluations": 4, "train.capture": capture}
+    plan = [
+        configure(task, encoding, seed, "smoke", settings)
+        for task in ("vit-digits", "lm-grammar")
+        for encoding in ("learned", "rope")
+        for seed in (0, 1)
+    ]
+    together = run_suite(plan, tmp_path / "together", executor="together", jobs=4, device="cuda")
+    assert [record.ok for record in together.records] == 8 * [True]
+    for record in together.records:
+        alone = train(record.config, Options(tmp_path / "alone", device="cuda"))
+        assert record.environment.get("captured") == alone.environment.get("captured") == (True if capture else None)
+        ours, theirs = ([point["val/loss"] for point in one.curve] for one in (record, alone))
+        assert ours == pytest.approx(theirs, rel=1e-3)

@@ -22,6 +22,7 @@ from pebench.training.callbacks import InterruptedRunError
 from pebench.training.captured import SHAPES, WARM_UP, CapturedStep
 from pebench.training.runner import train
 from pebench.training.steps import PlainSteps
+from pebench.training.turns import Turns
 from tests.training.helpers import EMBEDDED, options, scalars
 
 SETTINGS = {"train.max_steps": 60, "train.evaluations": 2}
@@ -262,6 +263,21 @@ def test_what_draws_on_the_processor_is_not_captured(
     monkeypatch.setattr(steps, "recorder_of", lambda device: Repeats())
     config = configure("lm-grammar", encoding, tier="smoke", settings={"train.max_steps": 40, "train.capture": True})
     assert train(config, options(tmp_path)).environment["captured"] is False
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_runs_that_share_a_process_are_captured_unless_they_draw(
+    dropout: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recordings of one process read random numbers from one place."""
+    monkeypatch.setattr(steps, "recorder_of", lambda device: Repeats())
+    settings = {"train.max_steps": 60, "train.capture": True, "model.dropout": dropout}
+    config = configure("lm-grammar", "add", tier="smoke", settings=settings)
+    with Turns("cpu").taken():
+        shared = train(config, options(tmp_path / "shared"))
+    alone = train(config, options(tmp_path / "alone"))
+    assert (shared.environment["captured"], alone.environment["captured"]) == (not dropout, True)
+    assert shared.metrics["test/loss"] == pytest.approx(alone.metrics["test/loss"], rel=1e-4)
 
 
 def test_a_processor_has_no_recorder() -> None:

@@ -18,7 +18,10 @@ from pebench.formatting import counted
 from pebench.runs.records import lacks_weights
 from pebench.tasks import registry as tasks
 
-LOCAL = ("local", "sequential")
+HERE = ("sequential", "together")
+"""Executors whose runs are made in this process."""
+
+LOCAL = ("local", *HERE)
 """Executors whose runs are made on this machine."""
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -102,7 +105,7 @@ class Execution:
     @property
     def here(self) -> bool:
         """True if runs are made in this process."""
-        return self.executor == "sequential"
+        return self.executor in HERE
 
     @property
     def elsewhere(self) -> bool:
@@ -134,7 +137,9 @@ class Execution:
 
     def resources(self, jobs: int | None) -> Resources:
         """Return what the executor may use for `jobs` runs at a time."""
-        return Resources(jobs or 0, gpu_groups(self) if self.local else [], self.executor_options)
+        # Runs of one process go on in turn, and `jobs` is one of them; how many there may be is for their executor.
+        at_a_time = self.jobs if self.here else jobs
+        return Resources(at_a_time or 0, gpu_groups(self) if self.local else [], self.executor_options)
 
 
 def execution(out: Path | str, options: RunOptions) -> Execution:
@@ -244,7 +249,7 @@ def check_reach(kinds: Iterable[RunConfig], executor: str) -> None:
     Raises:
         UserError: With what to do.
     """
-    if executor == "sequential":
+    if executor in HERE:
         return
     # Multiprocessing imports the script again in each process. A cluster's worker imports modules alone, and a printed
     # command line neither.
@@ -272,6 +277,8 @@ def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:
         # DDP takes the mean of the devices' gradients, which is the batch's only if their shares are equally large.
         if (size := config.train.batch_size) % how.devices:
             raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
+    if how.executor == "together" and how.devices > 1:
+        raise UserError("--executor together has several runs on one device; without it: --devices N.")
     if not how.local:
         return  # other machines have other devices
     import torch

@@ -109,7 +109,8 @@ def run_suite(
         **options: How runs are made:
 
             * ``executor``: ``local`` (a process for each run, the default), ``sequential`` (in this process),
-              ``ray``, ``slurm`` or ``commands`` (which prints a command line for each run and makes none).
+              ``together`` (several at a time in this process, on one GPU), ``ray``, ``slurm`` or ``commands`` (which
+              prints a command line for each run and makes none).
             * ``executor_options``: Settings of a cluster's executor.
             * ``jobs``: Runs at a time; one per core or GPU by default.
             * ``threads``: CPU threads of a run; cores / jobs by default.

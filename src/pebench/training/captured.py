@@ -51,7 +51,8 @@ class CudaRecorder:
     def record(self, function: Callable[[], None]) -> Callable[[], None]:
         """Capture; errors of what cannot be captured are PyTorch's."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
+        # Other runs of the process may wait for the card meanwhile, which by default would end the capture.
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             function()
         return graph.replay
 
@@ -119,7 +120,7 @@ class CapturedStep:
                 self._step(batch)
             if self._host() != before:
                 self._failed = True
-                self._fall_back("a step draws or counts on the processor")
+                self._fall_back("a step draws or counts where a recording does not")
             return False
         if len(self._recorded) == SHAPES:
             self._fall_back(f"batches have more than {SHAPES} shapes")

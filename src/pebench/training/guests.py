@@ -111,7 +111,7 @@ def contained(what: str) -> Iterator[None]:
         left = {*threading.enumerate()} - threads
         changed += [f"thread {thread.name}, which goes on" for thread in left if not thread.daemon]
         for name, (read, write) in SETTINGS.items():
-            if _now(read) != settings[name]:
+            if now(read) != settings[name]:
                 changed.append(name)
                 write(settings[name])
         for (_, restore), value in zip(OWN, own, strict=True):
@@ -126,7 +126,7 @@ def contained(what: str) -> Iterator[None]:
             log.warning("%s left something behind, which was put back: %s", what, ", ".join(changed))
 
 
-def _now(read: Callable[[], Any]) -> Any:
+def now(read: Callable[[], Any]) -> Any:
     """Return a setting; None where it cannot be read any more, as the current folder once it is deleted."""
     with contextlib.suppress(OSError):
         return read()

@@ -39,6 +39,7 @@ from pebench.training.stopwatch import Stopwatch
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.token_tables import take_table
 from pebench.training.trainer import best_checkpoint, make_trainer
+from pebench.training.turns import turns_of_this_run
 from pebench.training.weights import keep_weights
 
 Progress = Callable[[int, Mapping[str, float]], None]
@@ -105,15 +106,15 @@ def train(
     trainer, module, data = attempt.trainer, attempt.module, attempt.data
     trainer.fit(module, datamodule=data, ckpt_path=attempt.checkpoint, weights_only=True)
 
-    memory = environment.peak_memory_gib(trainer.strategy.root_device)  # of training: tests at other sizes differ
+    # Of training, as tests at other sizes differ; where runs share the process, nothing tells theirs from this one's.
+    memory = None if turns_of_this_run() else environment.peak_memory_gib(trainer.strategy.root_device)
     metrics = best_validation(attempt.curve.points, *attempt.task.monitored(config.train.monitor))
     # Before the test, which must not be made with weights of another process.
     check_best(attempt.best, metrics["best_step"])
     shares: Mapping[str, Sequence[Any]] = {}
     beyond: Mapping[str, Any] = {}
     if config.stage == "test":  # a run that selects a setting never sees the test split
-        best = attempt.best.best_model_path
-        trainer.test(module, datamodule=data, ckpt_path=best, verbose=False, weights_only=True)
+        trainer.test(module, datamodule=data, ckpt_path=attempt.best.best_model_path, verbose=False, weights_only=True)
         metrics |= tested_metrics(trainer.callback_metrics)
         sizes = measure_extrapolation(trainer, module, data, data.factors, stop, config.train.interpolate)
         metrics, beyond = metrics | sizes.metrics, sizes.facts

@@ -18,6 +18,7 @@ from torch import Tensor
 from pebench.models.base import SequenceModule
 from pebench.training.callbacks import StepSeed
 from pebench.training.captured import CapturedStep, make_capturable, recorder_of
+from pebench.training.turns import turns_of_this_run
 
 log = logging.getLogger(__name__)
 
@@ -114,11 +115,14 @@ class PlainSteps(_TrainingEpochLoop):
         optimizer.step()
 
     def _host(self) -> Any:
-        """Return the state that a step may change on the processor: of its generator, and of encodings that draw."""
+        """Return the state beside the model that a step may change: of generators, and of encodings that draw."""
         module = self.trainer.lightning_module
         counted = {name: value for name, value in module.state_dict().items() if not isinstance(value, Tensor)}
-        # On a processor dropout draws from that generator too.
-        return counted, module.device.type != "cpu" and torch.default_generator.get_state().tolist()
+        # On a processor dropout draws from the first, as it does on a card from the second. A recording may draw from
+        # the card's where it is alone: all recordings read its numbers from one place.
+        shared, on_card = turns_of_this_run() is not None, module.device.type != "cpu"
+        ours = torch.default_generator.get_state().tolist() if shared or on_card else None
+        return counted, ours, torch.cuda.get_rng_state().tolist() if shared and on_card else None
 
     def _count(self) -> None:
         """Count a step as Lightning would."""

@@ -69,7 +69,7 @@ class Stopwatch(Callback):
     def _pause(self) -> None:
         if self._since is not None:
             if torch.cuda.is_initialized():
-                torch.cuda.synchronize()  # work that is still queued was not done in no time
+                torch.cuda.current_stream().synchronize()  # work that is still queued was not done in no time
             self.seconds += time.perf_counter() - self._since
             self._since = None
 

@@ -18,6 +18,7 @@ from pebench.tasks import Task
 from pebench.training.callbacks import DurableCheckpointIO
 from pebench.training.environment import allow_tf32
 from pebench.training.steps import PlainSteps
+from pebench.training.turns import turn_callbacks
 
 IGNORED_WARNINGS = (
     ".*does not have many workers.*",  # the data is in memory
@@ -102,7 +103,7 @@ def make_trainer(
         logger=[*loggers],
         plugins=[DurableCheckpointIO(), LightningEnvironment()],  # whatever scheduler we are under, a run is ours
         use_distributed_sampler=False,  # the data deals out its own batches
-        callbacks=callbacks,
+        callbacks=[*turn_callbacks(), *callbacks],  # first: what it passes on is the process before the step
         enable_autolog_hparams=False,  # the HParams row is written once, at the end, with its metrics
         enable_progress_bar=False,
         enable_model_summary=False,

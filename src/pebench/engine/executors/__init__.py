@@ -18,6 +18,7 @@ from pebench.errors import UserError, unknown_name
 EXECUTORS = {
     "local": "a process per run, several at a time (default)",
     "sequential": "one after the other in this process",
+    "together": "several at a time in this process, on one GPU",
     "ray": "a Ray cluster; needs the extra ray, as in pip install '.[ray]'",
     "slurm": "jobs of a SLURM cluster; needs the extra slurm, as in pip install '.[slurm]'",
     "commands": "print a command line per run, for any other scheduler",
