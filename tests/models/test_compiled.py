@@ -108,6 +108,17 @@ def test_more_graphs_than_the_limit_are_an_error(graphs):
             model(batches[3])
 
 
+def test_models_of_one_process_have_a_limit_each(graphs):
+    """Runs may share a process, and PyTorch counts the graphs of a piece of code."""
+    with torch._dynamo.config.patch(recompile_limit=2), torch.no_grad():
+        for number in range(5):
+            model, (tokens, *_) = model_and_batches("rope")
+            expected = model(tokens)
+            model.trunk.compile(backend=counting(graphs))
+            torch.testing.assert_close(model(tokens), expected)
+            assert len(graphs) == number + 1
+
+
 def test_passes_without_a_graph_are_counted(graphs):
     model, (tokens, *_) = model_and_batches("rope")
     model(tokens)

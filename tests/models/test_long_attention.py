@@ -167,6 +167,13 @@ class Largest(TorchDispatchMode):
         return found
 
 
+def test_two_encodings_are_tried_together_without_all_pairs_of_a_long_text():
+    length = 2048
+    with Largest() as mode:
+        build_encoding("stack", EncodingSpec(32, 4, 1, (length,), True))
+    assert mode.elements < length * length
+
+
 @pytest.mark.parametrize("name", ["alibi", "kerple-log", "log-cpb(hidden=16)", "sandwich", "t5-bias", "fox", "shaw"])
 def test_no_tensor_of_all_pairs_is_made(name, monkeypatch):
     length, heads = 512, 4

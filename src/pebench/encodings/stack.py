@@ -21,6 +21,9 @@ from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper, leaves, neighbour_mixers, overrides
 
+TRIED = 128
+"""Positions on which two encodings are tried together: the logits of all pairs of a long text would fill the memory."""
+
 
 @register("stack")
 class StackedEncoding(PositionalEncoding):
@@ -95,7 +98,7 @@ class StackedEncoding(PositionalEncoding):
         wider = any(query_width(self.first, layer) != usual for layer in layers)
         if wider and any(overrides(part, "query_key") for part in leaves(self.second)):
             return "one widens queries and keys that the other reads"
-        cells = grid_positions(self.spec.extent)
+        cells = grid_positions(self.spec.extent)[:TRIED]
         half = max(1, len(cells) // 2)
         try:
             # a prefix must have the logits that it has in the whole

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -173,7 +174,11 @@ class Transformer(nn.Module):
             args: Of ``torch.compile``.
             options: Of ``torch.compile``, by default ``fullgraph=True, dynamic=True``.
         """
-        self._compiled = torch.compile(self._mix, *args, **({"fullgraph": True, "dynamic": True} | options))
+        # Each model has code of its own, as PyTorch counts the graphs of a piece of code: a process has many models.
+        usual = type(self)._mix
+        own = types.FunctionType(usual.__code__.replace(), usual.__globals__, usual.__name__, usual.__defaults__)
+        mix = types.MethodType(own, self)
+        self._compiled = torch.compile(mix, *args, **({"fullgraph": True, "dynamic": True} | options))
 
     def __getstate__(self) -> dict[str, Any]:
         """Copy and pickle without compiled code, as every module of PyTorch."""
