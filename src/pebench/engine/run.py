@@ -108,8 +108,8 @@ def run_suite(
         out: Output folder of the records.
         **options: How runs are made:
 
-            * ``executor``: ``local`` (a process for each run, the default), ``sequential`` or ``together`` (in this one,
-              which shares a GPU), ``ray``, ``slurm`` or ``commands`` (which prints a command line for each run).
+            * ``executor``: ``local`` (a process for each run, the default), ``sequential`` or ``together`` (in
+              this one, sharing a GPU), ``ray``, ``slurm`` or ``commands`` (which prints a command line for each run).
             * ``executor_options``: Settings of a cluster's executor.
             * ``jobs``: Runs at a time; one per core or GPU by default.
             * ``threads``: CPU threads of a run; cores / jobs by default.
