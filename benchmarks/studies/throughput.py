@@ -32,8 +32,9 @@ from pebench.benchmarks.studies.limits import Limits, measure_limits
 from pebench.benchmarks.studies.memory import memory_pages, print_memory
 from pebench.benchmarks.studies.pages import Page, circumstances, report_progress, write_page
 from pebench.benchmarks.studies.plain import PlainTransformer, disagreement
-from pebench.benchmarks.studies.throughput_tables import page, raw
+from pebench.benchmarks.studies.throughput_tables import ARMS, page, raw
 from pebench.benchmarks.studies.workloads import WORKLOADS, Workload, make_tensors, random_batch
+from pebench.formatting import first_line
 from pebench.models.counting import count_flops
 
 CUDA_STEPS = 200
@@ -57,8 +58,17 @@ def measure(works: Sequence[Workload], options: argparse.Namespace) -> Iterator[
                 report_progress(f"{options.minutes:g} minutes are over: ended before round {number} of {work.name}")
                 return
             taken = {}
-            for arm, run_block in by_name.items():
-                taken[arm] = run_block()
+            for arm, run_block in [*by_name.items()]:
+                try:
+                    taken[arm] = run_block()
+                except Exception as error:
+                    if arm in ARMS:
+                        raise
+                    # A library or a setting that fails is no reason to lose the others.
+                    del by_name[arm]
+                    measured.get(work, {}).pop(arm, None)
+                    report_progress(f"{work.name}, {arm}: left out, {type(error).__name__}: {first_line(error)}")
+                    continue
                 report_progress(f"{work.name}, round {number} of {options.rounds}, {arm}: {taken[arm]:.4f} s a step")
             for arm, seconds in taken.items():
                 measured.setdefault(work, {}).setdefault(arm, []).append(seconds)

@@ -75,6 +75,29 @@ def test_every_workload_has_a_round_before_any_has_a_second(monkeypatch):
     assert [len(seconds["pebench"]) for seconds in measured.values()] == [2, 2]
 
 
+def test_what_fails_is_left_out_and_told(monkeypatch, capsys):
+    works, turns = ticking(monkeypatch, ["W2"])
+    usual = throughput.arms
+
+    def with_failing(work, options):
+        return {**usual(work, options), "pebench, compiled": lambda: [1.0][len(turns) // 6]}  # in the second round
+
+    monkeypatch.setattr(throughput, "arms", with_failing)
+    first, *_ = ({arm: [*each] for arm, each in found[works[0]].items()} for found in throughput.measure(works, two()))
+    assert first["pebench, compiled"] == [1.0]
+    turns.clear()
+    *_, measured = throughput.measure(works, two())
+    assert {arm: len(seconds) for arm, seconds in measured[works[0]].items()} == dict.fromkeys(ARMS, 2)
+    assert "W2, pebench, compiled: left out, IndexError: list index out of range" in capsys.readouterr().err
+    monkeypatch.setattr(throughput, "arms", lambda work, options: {"pebench": lambda: 1 / 0})
+    with pytest.raises(ZeroDivisionError):
+        next(throughput.measure(works, two()))
+
+
+def two():
+    return throughput.parse(["--rounds", "2"])
+
+
 def test_no_round_begins_once_the_time_is_over(monkeypatch, capsys):
     works, _ = ticking(monkeypatch, ["W2", "W3"])
     now = iter([0.0, 0.0, 59.0, 61.0])
