@@ -278,7 +278,10 @@ def check_devices(kinds: Sequence[RunConfig], how: Execution) -> None:
         if (size := config.train.batch_size) % how.devices:
             raise UserError(f"{config.task}: train.batch_size must be a multiple of --devices, got {size}.")
     if how.executor == "together" and how.devices > 1:
-        raise UserError("--executor together has several runs on one device; without it: --devices N.")
+        raise UserError(
+            f"--executor together puts several runs on one device; --devices {how.devices} takes another executor, "
+            "such as local."
+        )
     if not how.local:
         return  # other machines have other devices
     import torch
