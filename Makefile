@@ -83,7 +83,7 @@ mutation:  ## Break the code in places drawn at random, an hour more each time, 
 	python -m benchmarks.mutation --minutes 60 --output results/mutation.md
 
 gpu-speed:  ## Measure training on a GPU, in ten minutes at most: a step, fastest loops, other libraries, many runs at a time
-	python -m benchmarks.studies.many_runs --device cuda --minutes 3.5 --output results/studies/many-runs.md $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR))
+	python -m benchmarks.studies.many_runs --device cuda --minutes 3.5 --output results/studies/many_runs.md $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR))
 	python -m benchmarks.studies.throughput --device cuda --tuned --peers --minutes 5 --output results/studies/throughput-gpu.md
 
 gpu-queue:  ## Go on with the large suites on a GPU for 12 minutes, where the last turn ended

@@ -1,6 +1,6 @@
 """Measure how fast many runs train on one device: a process each, or together in one.
 
-    python -m benchmarks.studies.many_runs --device cuda --data-dir DIR --output results/studies/many-runs.md
+    python -m benchmarks.studies.many_runs --device cuda --data-dir DIR --output results/studies/many_runs.md
 
 Arms follow one another; each begins anew, so that what it prints is its own.
 """
@@ -104,11 +104,12 @@ def measure(arm: Arm, options: argparse.Namespace) -> list[str]:
     """Return an arm's row."""
     runs, pace = runs_of(arm, options), Pace(arm.jobs)
     with tempfile.TemporaryDirectory() as out:
-        run_suite(
+        results = run_suite(
             runs, out, executor=arm.executor, jobs=arm.jobs, device=options.device, data_dir=options.data_dir,
             threads=1, published=False, observer=pace,
         )  # fmt: skip
-    captured = "yes" if arm.capture else "no"
+    # As the records have it: some devices capture nothing.
+    captured = "yes" if all(record.environment.get("captured") for record in results.records) else "no"
     try:
         steps = pace.steps_per_second
     except RuntimeError as error:

@@ -13,7 +13,7 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-29 02:57",
     shared_machine=True,
-    cost="1,140 runs, about 3 hours on 2 cores, two at a time (estimated by the operations of a step)",
+    cost="1140 runs, about 3 hours on 2 cores, two at a time (estimated by the operations of a step)",
     expect=(
         "At the trained length tables and sinusoids at the input are ahead in looking up by index, rope, t5-bias and "
         "shaw in looking up by distance and in copying; parity is learned by path alone, all others stay below 70 %. "
