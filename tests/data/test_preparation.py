@@ -25,7 +25,7 @@ GOLDEN = {
     "seq-reverse": "e06bcfa031d0c13868c4d1a60eb4166bc4c513b22e02b0fd91d13706ff19c065",
     "seq-lookup-index": "e4a78763193e8301e570a090810975961ef735e69aaf789aa14a516f68fc712a",
     "seq-lookup-offset": "cea150c497b12a1359d71bf2eab574ecc7de678d0ef57e46948a2edcf96dc98b",
-    "seq-what-where": "14491c3acc4771a5f40a690de593b043d64001a4bb7df621e816a1049adb5f98",
+    "seq-what-where": "fb7368c45ebe8ac5885ca882b0fee35333dfa5b1e7edccf8d0a2c9e5ceadf854",
     "seq-recall": "0e3c5f8e2d2b71b268465ee436f33b265ecf4ff11439199f6899533002c89648",
     "seq-flip-flop": "94b8f666edb10d5c5874417d2fcd652b1cf3baba334c0bd84eaab7a9a4f1f392",
     "seq-parity": "a5f676ae40b8e8fe3210f0167b2479bd522deffee24c6da7e92da3368d34120d",

@@ -37,14 +37,17 @@ def at_offset(data: Sequences, tokens: list[int]) -> Answers:
     }
 
 
-def beside_a_letter(data: Sequences, tokens: list[int]) -> Answers:
-    steps, given = [-3, -2, -1, 1, 2, 3], tokens[: next(i for i, token in enumerate(tokens) if token in tokens[:i])]
-    assert len(given) == len(set(given))
+def beside_a_mark(data: Sequences, tokens: list[int]) -> Answers:
+    steps, marks = [-3, -2, -1, 1, 2, 3], range(SPECIAL + 6, SPECIAL + 14)
+    given = tokens[: next(i for i, token in enumerate(tokens) if token < marks[0])]
+    there = [token for token in given if token in marks]
+    assert 2 <= len(there) == len(set(there)) <= 4
     found = {}
     for place in range(len(given) + 1, len(tokens), 2):
-        there = given.index(tokens[place - 1]) + steps[tokens[place] - SPECIAL]
-        assert 0 <= there < len(given)
-        found[place] = given[there]
+        assert tokens[place] in there
+        asked = given.index(tokens[place]) + steps[tokens[place - 1] - SPECIAL]
+        assert 0 <= asked < len(given)
+        found[place] = given[asked]
     return found
 
 
@@ -91,7 +94,7 @@ def products(data: Sequences, tokens: list[int]) -> Answers:
 
 KINDS: dict[str, tuple[type[Sequences], Callable[[Any, list[int]], Answers]]] = {
     "copy": (Copy, copied), "reverse": (Reverse, reversed_), "lookup-index": (LookUpIndex, at_index),
-    "lookup-offset": (LookUpOffset, at_offset), "what-where": (WhatWhere, beside_a_letter),
+    "lookup-offset": (LookUpOffset, at_offset), "what-where": (WhatWhere, beside_a_mark),
     "recall": (Recall, recalled), "flip-flop": (FlipFlop, last_written), "parity": (Parity, parities),
     "a5": (A5, products),
 }  # fmt: skip

@@ -95,31 +95,36 @@ class LookUpOffset(LookUpIndex):
 
 
 class WhatWhere(Sequences):
-    """Letters, then letters of theirs, each followed by an offset; the letter so far from it is asked.
+    """Letters with a few marks among them, then offsets, each followed by a mark; the token so far from it is asked.
 
     The indirect indexing of PoPE (arXiv 2509.10534), with many questions a sequence. It needs content to find the
-    letter and position to go on from there. Letters of a sequence are all different; those of a sequence of eight
-    times the length are all letters that there are.
+    mark and position to go on from there. A mark stands once in a sequence; longer ones have no more of them.
     """
 
-    title, fewest_letters = "what_where", 4
+    title, fewest_letters = "what_where", 2
     REACH = 3
     """The farthest offset, to both sides."""
+    MARKS = 8
 
     def words(self) -> int:
-        """Return the number of offsets."""
-        return 2 * self.REACH
+        """Return the number of offsets and marks."""
+        return 2 * self.REACH + self.MARKS
 
     def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
-        """Half of a sequence are letters, of which the outermost are not asked about."""
+        """Half of a sequence are letters and marks, of which the outermost are not asked about."""
         given, asked = length // 2, (length + 1) // 4
-        letters = SPECIAL + self.words() + _different(count, self.letters, given, noise)
-        place = torch.randint(self.REACH, given - self.REACH, (count, asked), generator=noise)
+        marked = min(given // 4, self.asked)
+        tokens = self.draw_letters((count, given), noise)
+        places = self.REACH + _different(count, given - 2 * self.REACH, marked, noise)
+        tokens.scatter_(1, places, SPECIAL + 2 * self.REACH + _different(count, self.MARKS, marked, noise))
+        place = places.gather(1, torch.randint(marked, (count, asked), generator=noise))
         step = torch.randint(2 * self.REACH, (count, asked), generator=noise)
         offset = torch.cat((torch.arange(-self.REACH, 0), torch.arange(1, self.REACH + 1)))[step]
-        answers = letters.gather(1, place + offset)
-        tokens = torch.cat((letters, _alternating(letters.gather(1, place), SPECIAL + step)), dim=1)
+        # The offset comes first, so that the mark, where the answer is asked, has all it needs beside it.
+        questions = _alternating(SPECIAL + step, tokens.gather(1, place))
+        answers = tokens.gather(1, place + offset)
         answers = _alternating(torch.full_like(answers, IGNORE), answers)
+        tokens = torch.cat((tokens, questions), dim=1)
         return tokens, _answers_at_the_end(answers, tokens.shape[1])
 
 

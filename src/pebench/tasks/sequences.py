@@ -50,8 +50,8 @@ TASKS = (
         vocab_size=24, chance=0.1, cite=("pebench",),
     ),
     _sequences(
-        "what-where", "WhatWhere", "Which letter stands k tokens from a given letter? Indirect indexing, as of PoPE",
-        vocab_size=136, chance=0.0078125, cite=("gopalakrishnan2025decoupling",),
+        "what-where", "WhatWhere", "Which token stands k tokens from a given mark? Indirect indexing, as of PoPE",
+        vocab_size=26, steps=2000, chance=0.073, cite=("gopalakrishnan2025decoupling",),
     ),
     _sequences(
         "recall", "Recall", "Which value came with a key? Multi-query associative recall",
