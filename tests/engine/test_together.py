@@ -15,6 +15,7 @@ from pebench.engine.executors import Resources, together
 from pebench.engine.executors.server import prepare
 from pebench.engine.observer import Observer
 from pebench.errors import UserError
+from pebench.runs.costs import Cost, cost
 from pebench.runs.records import Record, find_record
 from pebench.tasks import configure
 from pebench.training import turns
@@ -68,6 +69,10 @@ def made(plan: list[RunConfig], out: Path, follower: Follower, jobs: int = 4) ->
     return follower
 
 
+def running() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(("vit", "text", "lm"))]
+
+
 def same(ours: Record | None, theirs: Record) -> bool:
     assert ours is not None
     assert ours.error == theirs.error
@@ -86,14 +91,26 @@ def test_they_end_as_each_does_alone_to_the_last_bit(tmp_path: Path) -> None:
     assert failed.error is not None
     assert failed.error["kind"] == "diverged"
     assert all((record.peak_memory_gib is None) for record in follower.records)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith(("vit", "text", "lm"))]
+    assert not running()
     assert not [*tmp_path.rglob("lease-*")]
 
 
+def test_nothing_is_drawn_beside_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def alone(config: RunConfig) -> Cost:
+        assert not running(), "random numbers are the process's: counting would set back those of a run"
+        return cost(config)
+
+    monkeypatch.setattr(together, "cost", alone)
+    follower = made([*PLAN, DIVERGES], tmp_path, Follower(), jobs=2)
+    assert len(follower.records) == len(PLAN) + 1
+
+
 def test_stopped_they_go_on_where_they_were(tmp_path: Path) -> None:
-    longer = [smoke("lm-grammar", name, max_steps=200) for name in ("add", "rope")]
+    longer, follower = [smoke("lm-grammar", name, max_steps=200) for name in ("add", "rope")], Follower(12)
     with pytest.raises(KeyboardInterrupt):
-        made(longer, tmp_path, Follower(interrupts_at=12), jobs=2)
+        made(longer, tmp_path, follower, jobs=2)
+    assert not follower.notes
+    assert not follower.records
     assert not [config for config in longer if find_record(config, tmp_path)]
     assert len([*tmp_path.rglob("last.ckpt")]) == 2
     again = made(longer, tmp_path, Follower(), jobs=2)

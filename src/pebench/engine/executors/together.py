@@ -105,7 +105,11 @@ class _Runs:
         self.told = queue.SimpleQueue[tuple[RunConfig, int, Mapping[str, float]] | tuple[RunConfig, bool]]()
         self.running: dict[str, int | None] = {}  # by run: the step that it has come to, once it is known
         self.begun, self.done = set[str](), 0.0  # runs that have made steps here; operations of all
-        self.operations: dict[str, float] = {}  # of a step, by kind of run
+        # Of a step, by kind of run: all now, as counting them draws random numbers, of which threads have the same.
+        self.operations = dict[str, float]()
+        for config in plan:
+            if config.kind_key not in self.operations:
+                self.operations[config.kind_key] = float(config.train.batch_size * cost(config).layers())
 
     def make(self) -> None:
         """Make all runs, or those that go on until they are stopped."""
@@ -116,8 +120,6 @@ class _Runs:
             self._listen()
 
     def _start(self, config: RunConfig) -> None:
-        if config.kind_key not in self.operations:
-            self.operations[config.kind_key] = float(config.train.batch_size * cost(config).layers())
         self.running[config.key] = None
         # A daemon: asked to end at once, the process waits for no run.
         threading.Thread(target=self._run, args=(config,), name=config.directory, daemon=True).start()
