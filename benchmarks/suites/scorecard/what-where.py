@@ -29,7 +29,7 @@ SUITE = Suite(
     remarks=(
         "Known when this was declared, with one seed each, fresh data in every step and rate 3e-3: after 2,000 steps "
         "pope 67 %, shaw 65, rope 46, add 26, t5-bias 26, none 21; at 5e-3 pope 62 and rope 24; pope 91 % after 4,000.",
-        "The grid ended at 6e-3. By its rule it goes on to 1.2e-2 for all rows since 2026-11-29 09:13, when add, pope, rope "
-        "and shaw had been tested: the first three chose 6e-3.",
+        "The grid ended at 6e-3. By its rule it goes on to 1.2e-2 for all rows since 2026-11-29 09:13, when add, pope, "
+        "rope and shaw had been tested: the first three chose 6e-3.",
     ),
 )  # fmt: skip
