@@ -68,7 +68,8 @@ def check_flat(seen: list[Look]) -> dict[str, float]:
     assert fifth > 10, "too short to tell"
     early, late = middle(seen[2 * fifth : 3 * fifth]), middle(seen[4 * fifth :])
     assert late.memory_mib - early.memory_mib < MORE_MIB
-    assert (late.handles, late.threads, late.processes) == (early.handles, early.threads, early.processes)
+    for name in ("handles", "threads", "processes"):  # fewer is no leak: near its end a command waits for its last one
+        assert getattr(late, name) <= getattr(early, name), name
     return {"before": early.memory_mib, "after": late.memory_mib}
 
 

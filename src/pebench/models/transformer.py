@@ -42,8 +42,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix the tokens: (B, L, D) to the same shape."""
-        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, L, 3D) to (B, L, 3, H, K)
-        q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)  # (3, B, H, L, K) to three of (B, H, L, K)
+        parts = self.qkv(x).chunk(3, dim=-1)  # three of (B, L, D): their gradients are joined by one copy
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)  # (B, H, L, K)
         scale = q.shape[-1] ** -0.5  # of the plain width: an encoding may widen queries and keys
         q, k = encoding.query_key(q, k, x, state, self.layer)
         bias = encoding.bias(q, k, x, state, self.layer)
