@@ -28,8 +28,8 @@ GOLDEN = {
     "seq-what-where": "fb7368c45ebe8ac5885ca882b0fee35333dfa5b1e7edccf8d0a2c9e5ceadf854",
     "seq-recall": "0e3c5f8e2d2b71b268465ee436f33b265ecf4ff11439199f6899533002c89648",
     "seq-flip-flop": "94b8f666edb10d5c5874417d2fcd652b1cf3baba334c0bd84eaab7a9a4f1f392",
-    "seq-parity": "a5f676ae40b8e8fe3210f0167b2479bd522deffee24c6da7e92da3368d34120d",
-    "seq-a5": "d17c53e2019459f1c6db2c66a998deb1d129ae2c7eecbbaee783588abd8352be",
+    "seq-parity": "c6947619ace66f6418d8ba46e627a0fb20c4a782ed3390536e7ecb35d2b0b70a",
+    "seq-a5": "ff29bcd97733114cafec25d34b5b25e41f2d661eea97926962968e455971889d",
 }
 
 

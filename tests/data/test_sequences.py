@@ -75,7 +75,9 @@ def last_written(data: Sequences, tokens: list[int]) -> Answers:
 
 
 def parities(data: Sequences, tokens: list[int]) -> Answers:
-    return {place: SPECIAL + sum(t - SPECIAL for t in tokens[: place + 1]) % 2 for place in range(len(tokens))}
+    assert tokens[0] == Parity.BEGIN
+    bits = [token - Parity.FIRST for token in tokens[1:]]
+    return {place: Parity.FIRST + sum(bits[:place]) % 2 for place in range(1, len(tokens))}
 
 
 def products(data: Sequences, tokens: list[int]) -> Answers:
@@ -84,11 +86,13 @@ def products(data: Sequences, tokens: list[int]) -> Answers:
         for p in itertools.permutations(range(5))
         if torch.linalg.det(torch.eye(5)[list(p)]) > 0  # even: the determinant of its matrix is 1
     ]
+    assert tokens[0] == A5.BEGIN
     state, found = tuple(range(5)), {}
-    for place, token in enumerate(tokens):
-        element = elements[token - SPECIAL]
+    for place, token in enumerate(tokens[1:], 1):
+        element = elements[token - A5.FIRST]
+        assert element in A5.CYCLES
         state = tuple(element[i] for i in state)
-        found[place] = SPECIAL + elements.index(state)
+        found[place] = A5.FIRST + elements.index(state)
     return found
 
 
@@ -162,7 +166,7 @@ def test_what_is_read_never_depends_on_the_seed_or_the_global_generator() -> Non
         (Copy, {"max_len": 30}, "a multiple of 8, from 32 on, got 30"),
         (Copy, {"max_len": 16}, "from 32 on, got 16"),
         (Recall, {"vocab_size": 30}, "data.vocab_size must be at least 36 with data.max_len of 32, got 30"),
-        (A5, {"vocab_size": 61}, "at least 62"),
+        (A5, {"vocab_size": 62}, "at least 63"),
     ],
 )
 def test_sizes_that_make_no_task_are_refused(kind: type[Sequences], options: dict[str, int], words: str) -> None:
@@ -178,3 +182,22 @@ def test_a5_is_a_group_of_sixty() -> None:
     assert not torch.equal(table, table.T)
     a, b, c = torch.randint(60, (3, 500), generator=torch.Generator().manual_seed(0))
     assert torch.equal(table[table[a, b], c], table[a, table[b, c]])
+
+
+def test_products_of_the_two_cycles_are_the_whole_group() -> None:
+    table, reached = A5.products(), set(A5.generators().tolist())
+    while True:
+        more = reached | {int(table[state, cycle]) for state in reached for cycle in A5.generators().tolist()}
+        if more == reached:
+            break
+        reached = more
+    assert reached == set(range(60))
+
+
+@pytest.mark.parametrize("kind", [Parity, A5])
+def test_equal_elements_can_be_counted_from_a_mark(kind: type[Parity | A5]) -> None:
+    tokens, _ = kind(vocab_size=TASKS[f"seq-{kind.title}"].budgets["minute"].data.vocab_size).draw(
+        50, 32, torch.Generator().manual_seed(0)
+    )
+    assert (tokens[:, 0] == kind.BEGIN).all()
+    assert not (tokens[:, 1:] == kind.BEGIN).any()

@@ -182,25 +182,37 @@ class FlipFlop(Sequences):
 
 
 class WordProblem(Sequences):
-    """Elements of a group; at each the product of all so far is asked, so that a model must keep track of a state."""
+    """Elements of a group; at each the product of all so far is asked, so that a model must keep track of a state.
+
+    A mark stands before them: without it a causal model that knows offsets alone sees the mean of equal vectors in a row
+    of equal elements, and cannot tell how many they are.
+    """
+
+    BEGIN, FIRST = SPECIAL, SPECIAL + 1
 
     @staticmethod
     @abstractmethod
     def products() -> Tensor:
         """Return the group's multiplication table."""
 
+    @classmethod
+    def generators(cls) -> Tensor:
+        """Return the elements that sequences are made of: by default all."""
+        return torch.arange(len(cls.products()))
+
     def words(self) -> int:
-        """Return the order of the group."""
-        return len(self.products())
+        """Return the order of the group, and one for the mark."""
+        return 1 + len(self.products())
 
     def draw(self, count: int, length: int, noise: Generator) -> tuple[Tensor, Tensor]:
-        """Every token is an element, and is asked."""
-        table = self.products()
-        elements = torch.randint(len(table), (count, length), generator=noise)
+        """Every token but the mark is an element, and is asked."""
+        table, generators = self.products(), self.generators()
+        elements = generators[torch.randint(len(generators), (count, length - 1), generator=noise)]
         states = [elements[:, 0]]
         for element in elements[:, 1:].unbind(1):
             states.append(table[states[-1], element])
-        return SPECIAL + elements, SPECIAL + torch.stack(states, dim=1)
+        tokens = torch.nn.functional.pad(self.FIRST + elements, (1, 0), value=self.BEGIN)
+        return tokens, _answers_at_the_end(self.FIRST + torch.stack(states, dim=1), length)
 
 
 class Parity(WordProblem):
@@ -215,20 +227,31 @@ class Parity(WordProblem):
 
 
 class A5(WordProblem):
-    """Even permutations of five things; at each the product of all so far is asked.
+    """Two even permutations of five things; at each the product of all so far is asked.
 
     The word problem of the alternating group A5, the smallest whose word problem is hard for NC1 (Barrington 1989;
-    Merrill et al., The Illusion of State, arXiv 2404.08819).
+    Merrill et al., The Illusion of State, arXiv 2404.08819). Sequences are made of a cycle of three and one of five
+    things, whose products are all 60 elements: as hard in length, and without 3,600 products to learn by heart first.
     """
 
     title = "a5"
+    CYCLES = ((1, 2, 0, 3, 4), (1, 2, 3, 4, 0))
 
     @staticmethod
     def products() -> Tensor:
         """Return the composition of the 60 even permutations, in lexicographic order."""
-        elements = [p for p in itertools.permutations(range(5)) if _inversions(p) % 2 == 0]
+        elements = _even_permutations()
         number = {element: index for index, element in enumerate(elements)}
         return torch.tensor([[number[tuple(b[i] for i in a)] for b in elements] for a in elements])
+
+    @classmethod
+    def generators(cls) -> Tensor:
+        """Return the two cycles."""
+        return torch.tensor([_even_permutations().index(cycle) for cycle in cls.CYCLES])
+
+
+def _even_permutations() -> list[tuple[int, ...]]:
+    return [p for p in itertools.permutations(range(5)) if _inversions(p) % 2 == 0]
 
 
 def _inversions(permutation: tuple[int, ...]) -> int:

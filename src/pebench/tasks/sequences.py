@@ -63,10 +63,10 @@ TASKS = (
     ),
     _sequences(
         "parity", "Parity", "The parity of all bits so far",
-        vocab_size=4, chance=0.5, cite=("merrill2024illusion",),
+        vocab_size=5, chance=0.5, cite=("merrill2024illusion",),
     ),
     _sequences(
         "a5", "A5", "The product of all permutations so far, in the group A5",
-        vocab_size=62, chance=1 / 60, cite=("merrill2024illusion",),
+        vocab_size=63, steps=2000, chance=0.037, cite=("merrill2024illusion",),
     ),
 )  # fmt: skip
