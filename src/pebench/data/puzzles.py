@@ -184,8 +184,8 @@ class FlipFlop(Sequences):
 class WordProblem(Sequences):
     """Elements of a group; at each the product of all so far is asked, so that a model must keep track of a state.
 
-    A mark stands before them: without it a causal model that knows offsets alone sees the mean of equal vectors in a row
-    of equal elements, and cannot tell how many they are.
+    A mark stands before them. Without it a causal model that knows offsets alone sees, in a row of equal elements, the
+    mean of equal vectors, and cannot tell how many they are.
     """
 
     BEGIN, FIRST = SPECIAL, SPECIAL + 1
