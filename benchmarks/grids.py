@@ -38,6 +38,14 @@ LANGUAGE_ENCODINGS = [
 ]  # fmt: skip
 """Rows of the scorecard's suites on language: every encoding for causal text that papers or models stand for."""
 
+IMAGE_ENCODINGS = [
+    "none", "add", "learned", "concat", "rope", "rope-mixed", "swin-bias", "cpe", "alibi", "log-cpb",
+    "axial-learned", "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias",
+    "shaw", "tupe", "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk",
+    "add-proj", "concat-proj", "gated-add", "raster", "random", "multiply",
+]  # fmt: skip
+"""Rows of the scorecard's suites on images: every encoding for grids that papers or shipped models stand for."""
+
 ACCURACY_MARGIN = {"accuracy": 0.005}
 BITS_MARGIN = {"bits_per_byte": 0.005}
 MARGIN = ACCURACY_MARGIN | BITS_MARGIN

@@ -1,18 +1,13 @@
 """The image columns of the scorecard: every encoding for grids that papers or shipped models stand for."""
 
 from pebench import Suite
-from pebench.benchmarks.grids import ACCURACY_MARGIN
+from pebench.benchmarks.grids import ACCURACY_MARGIN, IMAGE_ENCODINGS
 
 SUITE = Suite(
     name="scorecard-images",
     question="Which encoding suits a small vision transformer, at its trained size and at 1.5 times that?",
     tasks=["vit-cifar10"],
-    encodings=[
-        "none", "add", "learned", "concat", "rope", "rope-mixed", "swin-bias", "cpe", "alibi", "log-cpb",
-        "axial-learned", "spiral-rope", "lie-re", "com-rope", "look-here", "pape", "fire", "kerple-log", "t5-bias",
-        "shaw", "tupe", "dape", "partial-rope", "p-rope", "hope", "learnable-fourier", "add-qk", "concat-qk",
-        "add-proj", "concat-proj", "gated-add", "raster", "random", "multiply",
-    ],
+    encodings=IMAGE_ENCODINGS,
     seeds=5,
     tier="core",
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3]},

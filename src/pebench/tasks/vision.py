@@ -24,8 +24,8 @@ def _cells(name: str, puzzle: str, summary: str, **rest: Any) -> Task:
         image=(3, 16),
         splits="different images of one generator, dealt out at random: 20,000 train, 1,000 validation, 2,000 test",
         budgets=with_minute(
-            minute=Budget(model, data, TrainConfig(max_steps=800, batch_size=64, learning_rate=3e-3, evaluations=4)),
-            quick=Budget(model, data, TrainConfig(max_steps=3200, batch_size=64, learning_rate=2e-3, evaluations=10)),
+            minute=Budget(model, data, TrainConfig(max_steps=1600, batch_size=64, learning_rate=3e-3, evaluations=4)),
+            quick=Budget(model, data, TrainConfig(max_steps=6400, batch_size=64, learning_rate=2e-3, evaluations=10)),
         ),
         **rest,
     )
