@@ -84,7 +84,8 @@ def test_a_cell_without_a_value_says_why(records: list[Record]) -> None:
     assert line(card, "rope-mixed").entries["language"].why == "does not serve"  # grids alone
     assert {measure.key for measure in card.measures} == {"language", "language-4x", "images", "images-1.5x"}
     assert {measure.group for measure in card.unmeasured} == {
-        "Lookup by index", "Lookup by distance", "Recall", "Parity", "Three cells", "Relative cell",
+        "Lookup by index", "Lookup by distance", "Lookup from a mark", "Recall", "Parity", "Word problem",
+        "Three cells", "Relative cell",
     }  # fmt: skip
 
 

@@ -44,8 +44,10 @@ MEASURES: tuple[Measure, ...] = (
     *_pair("images", "Images", "vit-cifar10", "core", "1.5x", "1.5 times the side"),
     *_pair("absolute", "Lookup by index", "seq-lookup-index", "minute", "4x", "4 times as long"),
     *_pair("relative", "Lookup by distance", "seq-lookup-offset", "minute", "4x", "4 times as long"),
+    *_pair("indirect", "Lookup from a mark", "seq-what-where", "minute", "4x", "4 times as long"),
     *_pair("recall", "Recall", "seq-recall", "minute", "4x", "4 times as long"),
     *_pair("state", "Parity", "seq-parity", "minute", "4x", "4 times as long"),
+    *_pair("product", "Word problem", "seq-a5", "minute", "4x", "4 times as long"),
     *_pair("nearest", "Three cells", "vit-three-cells", "minute", "1.5x", "1.5 times the side"),
     *_pair("pointed", "Relative cell", "vit-relative-cell", "minute", "1.5x", "1.5 times the side"),
 )
