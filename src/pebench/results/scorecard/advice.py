@@ -53,8 +53,10 @@ NEEDS = (
     Need(f"{LARGE}, without parameters", "images-1.5x", _free),
     Need("places counted from the start", "absolute"),
     Need("distances", "relative"),
+    Need("distances from a token that is found by its content", "indirect"),
     Need("recall of what stood with a key", "recall"),
-    Need("a state that is kept along a sequence", "state"),
+    Need("a state of two values along a sequence", "state"),
+    Need("a state of sixty values along a sequence", "product"),
     Need("distances on a grid", "nearest"),
     Need("directions on a grid", "pointed"),
 )
