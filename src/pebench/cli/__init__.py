@@ -5,6 +5,7 @@ import importlib
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -64,6 +65,7 @@ def _readable(message: object) -> str:
 def program() -> int:
     """Run pebench as a program, which ends whatever plug-ins have left in its process."""
     code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is kept: a second Ctrl-C would only show a traceback
     from pebench.runs.parent import end_without_guests
 
     end_without_guests(code)
