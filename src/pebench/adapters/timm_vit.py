@@ -15,7 +15,7 @@ from pebench.adapters.placed import Given, Placed
 from pebench.encodings.base import EncodingSpec
 from pebench.encodings.pairs import whole
 from pebench.errors import UserError
-from pebench.models.attention import attend
+from pebench.models.attention import attend, split_heads
 
 ATTENTION, PATCHES = "timm.layers.attention.Attention", "timm.layers.patch_embed.PatchEmbed"
 
@@ -59,8 +59,7 @@ class PatchAttention(nn.Module):
         if attn_mask is not None or is_causal:
             raise UserError("expected no attention mask: with a swapped encoding all patches see each other")
         given = self.owner[0].position.given
-        heads = self.qkv(x).unflatten(-1, (3, self.num_heads, -1))  # (B, N, 3D) to (B, N, 3, H, K)
-        q, k, v = heads.permute(2, 0, 3, 1, 4).unbind(0)
+        q, k, v = split_heads(self.qkv(x), self.num_heads)  # (B, H, N, K)
         q, k, mask = self._hooked(self.q_norm(q), self.k_norm(k), x, given)
         first, state = x.shape[1] - given.length, given.state
         v = _behind(v, given.encoding.value(v[:, :, first:], x[:, first:], state, self.layer))

@@ -16,6 +16,21 @@ KernelChoice = Callable[[Tensor, Tensor | PairBias | None], str]
 """A function of queries (B, H, L, K) and mask, or bias of pairs, that returns the name of a kernel."""
 
 
+def split_heads(qkv: Tensor, num_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the queries, keys and values of every head from those of a layer side by side.
+
+    Args:
+        qkv: (B, L, 3D).
+        num_heads: Heads H, each of K = D / H channels.
+
+    Returns:
+        Three views (B, H, L, K).
+    """
+    # Not as a dimension that is unbound: the backward pass would copy the joined gradients once more.
+    q, k, v = (part.unflatten(-1, (num_heads, -1)).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
+    return q, k, v
+
+
 def fastest_kernel(q: Tensor, mask: Tensor | PairBias | None) -> str:
     """Return the fastest way of computing attention: ``"sdpa"``, ``"matmul"``, ``"blocks"`` or ``"flex"``.
 

@@ -13,7 +13,7 @@ from pebench.encodings.base import PositionalEncoding
 from pebench.encodings.checks import Checked
 from pebench.layers import Linear
 from pebench.models.apart import Apart
-from pebench.models.attention import KernelChoice, Masks, fastest_kernel
+from pebench.models.attention import KernelChoice, Masks, fastest_kernel, split_heads
 from pebench.models.cache import ForwardCache
 from pebench.models.long_attention import attend_with
 
@@ -42,8 +42,7 @@ class SelfAttention(nn.Module):
 
     def forward(self, x: Tensor, encoding: PositionalEncoding | Checked | Apart, state: Any, masks: Masks) -> Tensor:
         """Mix the tokens: (B, L, D) to the same shape."""
-        parts = self.qkv(x).chunk(3, dim=-1)  # three of (B, L, D): their gradients are joined by one copy
-        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in parts)  # (B, H, L, K)
+        q, k, v = split_heads(self.qkv(x), self.num_heads)  # (B, H, L, K)
         scale = q.shape[-1] ** -0.5  # of the plain width: an encoding may widen queries and keys
         q, k = encoding.query_key(q, k, x, state, self.layer)
         bias = encoding.bias(q, k, x, state, self.layer)

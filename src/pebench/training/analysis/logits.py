@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pebench.encodings.pairs import whole
+from pebench.models.attention import split_heads
 from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.capture import AFFINE, Capture, Layer
 
@@ -123,8 +124,8 @@ def _project(layer: Layer, part: Tensor, x: Tensor) -> Heads:
 
 def _heads(layer: Layer, qkv: Tensor) -> Heads:
     """Return queries and keys (B, H, L, K) from (B, L, 3D)."""
-    heads = qkv.unflatten(-1, (3, layer.block.attention.num_heads, -1)).permute(2, 0, 3, 1, 4)
-    return heads[0], heads[1]
+    q, k, _ = split_heads(qkv, layer.block.attention.num_heads)
+    return q, k
 
 
 def _plus(first: Heads, second: Heads) -> Heads:
