@@ -138,7 +138,7 @@ def test_a_signal_ends_the_command_which_then_goes_on(
     finally:
         end(process)
     # Before it handles signals, and behind its last run, a signal ends the command as it ends any program.
-    assert process.returncode in (130, 143, -signal.SIGHUP, -signal.SIGINT, -signal.SIGTERM, 0)
+    assert process.returncode in (130, 143, -signal.SIGHUP, -signal.SIGTERM, 0)
     check_again(tmp_path, expected)
 
 

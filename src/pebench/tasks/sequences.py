@@ -67,6 +67,7 @@ TASKS = (
     ),
     _sequences(
         "a5", "A5", "The product of all permutations so far, in the group A5",
-        vocab_size=63, steps=2000, chance=0.037, cite=("merrill2024illusion",),
+        vocab_size=63, steps=2000, chance=0.037,  # above 1/60, as few products can stand early in a sequence
+        cite=("merrill2024illusion",),
     ),
 )  # fmt: skip
