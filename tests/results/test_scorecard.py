@@ -1,6 +1,7 @@
 """The scorecard: which runs make its cells, ranks, leaders, advice, and the files of the command."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -240,6 +241,12 @@ def test_the_command_prints_or_writes_it(folder: Path, records: list[Record], tm
     told = ask("report", "--scorecard", str(folder), "--publish", str(tmp_path / "card"))
     assert [Path(path).name for path in told.lines] == ["page.md", "page.html"]
     assert "](page.html)" in (tmp_path / "card" / "page.md").read_text()
+
+
+def test_a_column_that_few_rows_have_is_not_weighed_at_first(records: list[Record]) -> None:
+    page = scorecard_html(scorecard([*records, *runs("seq-a5", "rope", {"": 0.5}, tier="minute")]))
+    first = dict(re.findall(r'<input type="range" name="([^"]*)".* value="(.)">', page))
+    assert first == {"language": "1", "language-4x": "0", "images": "1", "images-1.5x": "0", "product": "0"}
 
 
 def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]) -> None:

@@ -48,7 +48,7 @@ def scorecard_html(card: Scorecard) -> str:
         limits=LIMITS,
         nothing=NOTHING_MEASURED,
         costs=[*cost_columns(card)],
-        measures=[_measure(measure) for measure in card.measures],
+        measures=[_measure(measure, card) for measure in card.measures],
         filters=FILTERS,
         advice=list(advice(card)),
         families=_families(card),
@@ -56,12 +56,16 @@ def scorecard_html(card: Scorecard) -> str:
     )
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
+def _measure(measure: Measure, card: Scorecard) -> dict[str, Any]:
+    known = sum(line.entries[measure.key].score is not None for line in card.lines)
+    common = 2 * known >= sum(line.measured for line in card.lines)
     return {
         "key": measure.key,
         "name": f"{measure.group}, {measure.title}",
         "header": column_title(measure),
         "largest_first": measure.card.higher_is_better,
+        # A column of a few rows would hide all others, which are not measured in every weighed column.
+        "weight": 1 if common and not measure.size else 0,
     }
 
 
