@@ -52,7 +52,7 @@ class Mutant:
 BROKEN = [
     # signs and directions
     Mutant("keys turned backwards", "rope", "rotate(k, *state)", "rotate(k, state[0], -state[1])"),
-    Mutant("half of a rotation's sign", "rope", "b * cos + a * sin", "b * cos - a * sin"),
+    Mutant("half of a rotation's sign", "rope", "torch.cat((-sin, sin), dim=-1)", "torch.cat((sin, sin), dim=-1)"),
     Mutant("decay on queries alone", "xpos", "rotate(k, *state[2:])", "rotate(k, *state[:2])"),
     Mutant("decay of one sign", "xpos", "sin / decay", "sin * decay"),
     Mutant("keys at minus their phase", "pope", "polar(k, state +", "polar(k, -state +"),
@@ -103,7 +103,7 @@ BROKEN = [
     Mutant("phases in 16 bit", "rope", "angles.cos(), positions.device), in_32_bit(angles.sin()", "angles.bfloat16().cos(), positions.device), in_32_bit(angles.bfloat16().sin()"),
     Mutant("waves in 16 bit", "sinusoid", "positions.unsqueeze(-1) * frequencies", "(positions.unsqueeze(-1).bfloat16() * frequencies.bfloat16()).double()", "add"),
     Mutant("angles in the heads' precision", "lie_re", "(state[:, :, None, None, None] * skew)", "(state[:, :, None, None, None].bfloat16().double() * skew)"),
-    Mutant("rotated in the wrong type", "rope", "dim=-1).to(x.dtype)", "dim=-1)"),
+    Mutant("rotated in the wrong type", "rope", "return turned.to(x.dtype)", "return turned"),
     Mutant("infinite bias", "fire", "torch.log1p(c * back.abs())", "torch.log(c * back.abs())"),
     Mutant("slopes of the default type", "alibi", "device=positions.device, dtype=torch.float32)", "device=positions.device)"),
     Mutant("rates of the default type", "sandwich", "device=distance.device, dtype=torch.float32)", "device=distance.device)"),
@@ -159,7 +159,9 @@ BROKEN = [
     Mutant("outputs turned further", "gta", "rotate(o, cos, -sin)", "rotate(o, cos, sin)"),
     Mutant("values as they are", "gta", "return rotate(v, *state)", "return v"),
     Mutant("the first layer for all", "com_rope", "self.entries[layer]", "self.entries[0]"),
-    Mutant("sum over the batch", "wall", ".cumsum(dim=1)", ".cumsum(dim=0)"),
+    Mutant("sum over the batch", "wall", ".cumsum(dim=-2)", ".cumsum(dim=0)"),
+    Mutant("halves that meet elsewhere", "wall", "(early * (middle - before).exp())", "early"),
+    Mutant("later keys seen", "halves", "torch.zeros_like(first)", "torch.ones_like(first)", through="wall"),
     Mutant("declared isotropic", "look_here", "    relative = True\n", "    relative = True\n    isotropic = True\n"),
 ]  # fmt: skip
 

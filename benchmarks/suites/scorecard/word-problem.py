@@ -11,11 +11,11 @@ SUITE = Suite(
     contrasts=[("path", "rope")],
     seeds=5,
     tier="minute",
-    select={"train.learning_rate": [1.5e-3, 3e-3, 6e-3, 1.2e-2, 2.4e-2]},
+    select={"train.learning_rate": [1.5e-3, 3e-3, 6e-3, 1.2e-2, 2.4e-2, 4.8e-2]},
     margin=ACCURACY_MARGIN,
     declared="2026-11-29 11:22",
     shared_machine=True,
-    cost="80 runs, about an hour on 2 cores, two at a time (a run of path took 80 s of one, of rope 50)",
+    cost="88 runs, about an hour on 2 cores, two at a time (a run of path took 80 s of one, of rope 50)",
     expect=(
         "As in the paper path is ahead of rope. fox, which can forget, is between them; rope, add and learned are "
         "within ten points of each other, and none, which cannot tell the order of tokens in its first layer, is "
@@ -33,7 +33,8 @@ SUITE = Suite(
         "33, all still rising. With all 60 elements in a sequence instead of two, neither path nor rope got beyond the "
         "second product in 3,000 steps.",
         "The grid ended at 6e-3. By its rule it goes on to 1.2e-2 for all rows since 2026-11-29 11:41, when path had "
-        "selected 6e-3 and nothing had been tested; and to 2.4e-2 since 11:54, when path, rope and add had been tested "
-        "and the last two had chosen 1.2e-2.",
+        "selected 6e-3 and nothing had been tested; to 2.4e-2 since 11:54, when path, rope and add had been tested and "
+        "the last two had chosen 1.2e-2; and to 4.8e-2 since 14:16, when all had been tested and none had chosen "
+        "2.4e-2.",
     ),
 )  # fmt: skip

@@ -84,7 +84,8 @@ class GrapePathEncoding(PositionalEncoding):
         with torch.autocast(x.device.type, enabled=False):  # long sums lose their digits in 16 bit
             u = F.linear(x.float(), self.weight[layer].float())
             u = u.unflatten(-1, (self.spec.num_heads, self.channels)).transpose(1, 2)  # (B, L, H n) to (B, H, L, n)
-            scores = u @ rotate(F.rms_norm(u, (self.channels,)), *state).mT / self.channels  # (B, H, L, L)
+            cos, sin = (part.expand(-1, self.channels // 2) for part in state)  # every pair turns alike
+            scores = u @ rotate(F.rms_norm(u, (self.channels,)), cos, sin).mT / self.channels  # (B, H, L, L)
             steps = F.logsigmoid(scores).tril()
             # the sum over the tokens up to the query, less that up to the key; later keys are hidden
             return rates[:, None, None] * (steps.sum(dim=-1, keepdim=True) - steps.cumsum(dim=-1))

@@ -5,7 +5,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.halves import joined, padded_to_blocks
 from pebench.encodings.registry import register
+
+SHORT = 128
+"""Tokens up to which one triangular system is faster than several smaller ones."""
+
+BLOCK = 32
 
 
 @register("path")
@@ -16,8 +22,9 @@ class PathEncoding(PositionalEncoding):
     another projection. With beta 2 the key is reflected, with 1 it loses its part along w. Tokens are counted in the
     order of the sequence; positions are not used.
 
-    The products are not taken one by one: the bias solves a triangular system of all tokens, in O(L³) operations for
-    each head, which PyTorch's count of FLOPs leaves out, and a few times (B, H, L, L) of memory.
+    The products are not taken one by one: the bias solves triangular systems of at most 128 tokens, whose operations
+    PyTorch's count of FLOPs leaves out. It takes O(L² K) operations for each head, and a few times (B, H, L, L) of
+    memory.
 
     Args:
         spec: Sizes of the model, causal.
@@ -100,11 +107,8 @@ class PathEncoding(PositionalEncoding):
         with torch.autocast(x.device.type, enabled=False):  # a chain of many products, which 16 bit would blur
             q, k, x = q.float(), k.float(), x.float()
             w, beta = self._directions(x, state, layer), self._strengths(x, layer)
-            # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
-            scaled = beta.unsqueeze(-1) * w  # (B, H, L, K)
-            between, first = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)  # (B, H, L, L) each
-            parts = torch.linalg.solve_triangular(between, first, upper=False, unitriangular=True)
-            return (q @ w.mT).tril() @ parts * -(self.spec.head_dim**-0.5)
+            lost = lost_by_reflection(q, k, w, beta.unsqueeze(-1) * w)
+            return lost * -(self.spec.head_dim**-0.5)
 
     def _directions(self, x: Tensor, valid: Tensor | None, layer: int) -> Tensor:
         """Return the unit vectors w of every token and head: (B, H, L, K)."""
@@ -119,3 +123,45 @@ class PathEncoding(PositionalEncoding):
     def _strengths(self, x: Tensor, layer: int) -> Tensor:
         """Return beta of every token and head: (B, H, L)."""
         return 2 * F.linear(x, self.gate[layer].float(), self.shift[layer].float()).sigmoid().transpose(1, 2)
+
+
+def lost_by_reflection(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tensor:
+    """Return the part of q·k that is lost where each token between the two reflects the key.
+
+    Within a block of tokens a triangular system finds all products. Then blocks meet in pairs: queries of the second,
+    reflected back to where the two meet, with keys of the first, reflected on to there.
+
+    Args:
+        q: (B, H, L, K) queries.
+        k: (B, H, L, K) keys.
+        w: (B, H, L, K) unit vectors.
+        scaled: (B, H, L, K) unit vectors times beta.
+
+    Returns:
+        (B, H, L, L), 0 at a query's own key and at later ones.
+    """
+    length = q.shape[-2]
+    block = length if length <= SHORT else BLOCK
+    plain = q @ k.mT if length > SHORT else None
+    q, k, w, scaled = (padded_to_blocks(part, block) for part in (q, k, w, scaled))  # (B, H, blocks, block, K)
+    # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
+    between, first = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)
+    reach = (q @ w.mT).tril()
+    if plain is None:
+        parts = torch.linalg.solve_triangular(between, first, upper=False, unitriangular=True)
+        return (reach @ parts).squeeze(-3)
+
+    # Beside them the same for the axes themselves, by which whatever comes to a block leaves it reflected.
+    solved = torch.linalg.solve_triangular(between, torch.cat((first, scaled), -1), upper=False, unitriangular=True)
+    parts, axes = solved[..., :block], solved[..., block:]
+    products = -(reach @ parts)  # (B, H, blocks, block, block), of one block without q·k
+    q, k = q - reach @ axes, k - parts.mT @ w  # queries back to their block's beginning, keys on to its end
+    through = torch.eye(q.shape[-1], dtype=q.dtype, device=q.device) - w.mT @ axes  # (B, H, blocks, K, K)
+    while products.shape[-3] > 1:
+        (q1, q2), (k1, k2), (through1, through2) = (part.unflatten(2, (-1, 2)).unbind(3) for part in (q, k, through))
+        products = joined(products, q2 @ k1.mT)
+        q, k = torch.cat((q1, q2 @ through1), dim=-2), torch.cat((k1 @ through2.mT, k2), dim=-2)
+        through = through2 @ through1
+    block_of = torch.arange(length, device=q.device) // block
+    apart = block_of.unsqueeze(1) > block_of
+    return plain * apart - products.squeeze(-3)[..., :length, :length]

@@ -116,5 +116,6 @@ class RotaryEncoding(PositionalEncoding):
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
     # cos and sin are 32-bit, so products with 16-bit heads are too; the cast back comes after the sum
-    a, b = x.chunk(2, dim=-1)  # (..., L, K/2) each
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x.dtype)
+    x = x.contiguous()  # products of whole rows that lie in sequence take half the time of those of half rows
+    turned = x * torch.cat((cos, cos), dim=-1) + x.roll(x.shape[-1] // 2, -1) * torch.cat((-sin, sin), dim=-1)
+    return turned.to(x.dtype)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.halves import joined, padded_to_blocks
 from pebench.encodings.registry import register
 
 
@@ -16,7 +17,7 @@ class WallEncoding(PositionalEncoding):
 
     ``fox`` takes one such product for a whole head, and adds its logarithm; here what fades is the channel's own
     part of the logit. Every channel of every layer has its own w and b. Tokens are counted in the order of the
-    sequence; positions are not used. It needs (B, H, L, L, K) of memory.
+    sequence; positions are not used.
 
     Args:
         spec: Sizes of the model, causal.
@@ -77,8 +78,35 @@ class WallEncoding(PositionalEncoding):
         """Return what fading takes from q·k / sqrt(K), for every pair."""
         with torch.autocast(x.device.type, enabled=False):  # differences of long sums lose their digits in 16 bit
             gates = F.logsigmoid(F.linear(x.float(), self.weight[layer].float(), self.shift[layer].float()))
-            total = gates.cumsum(dim=1).unflatten(-1, (self.spec.num_heads, -1)).transpose(1, 2)  # (B, H, L, K)
-            # factors of later keys, which are hidden, would overflow
-            fade = (total.unsqueeze(-2) - total.unsqueeze(-3)).clamp(max=0)  # (B, H, L, L, K), query by key
-            lost = torch.einsum("bhic,bhjc,bhijc->bhij", q.float(), k.float(), torch.expm1(fade))
-            return lost * self.spec.head_dim**-0.5
+            gates = gates.unflatten(-1, (self.spec.num_heads, -1)).transpose(1, 2)  # (B, H, L, K)
+            plain = (q.float() @ k.float().mT).tril(-1)  # a token's own key does not fade
+            return (faded_products(q.float(), k.float(), gates) - plain) * self.spec.head_dim**-0.5
+
+
+def faded_products(q: Tensor, k: Tensor, gates: Tensor) -> Tensor:
+    """Return the products of queries with the keys before them, each channel times its gates between the two.
+
+    A gate between a query and a key is one from the key to a token that lies between, times one from there to the
+    query. So the late half of a text meets the early half in one matrix product, both faded to the token where the
+    halves meet, and then each half is cut in halves in turn. Factors are at most 1, so nothing overflows.
+
+    Args:
+        q: (B, H, L, K) queries.
+        k: (B, H, L, K) keys.
+        gates: (B, H, L, K) logarithms of each token's gates, 0 or less.
+
+    Returns:
+        (B, H, L, L), 0 at a query's own key and at later ones.
+    """
+    length = q.shape[-2]
+    q, k, gates = (padded_to_blocks(part, 1).squeeze(-2) for part in (q, k, gates))
+    total = gates.cumsum(dim=-2)
+    found, half = q.new_zeros(*q.shape[:-1], 1, 1), 1  # (B, H, blocks, 1, 1): no key of a block of one token is before
+    while half < q.shape[-2]:
+        late = q.unflatten(-2, (-1, 2, half)).select(-3, 1)  # (B, H, blocks, half, K)
+        early = k.unflatten(-2, (-1, 2, half)).select(-3, 0)
+        before, after = total.unflatten(-2, (-1, 2, half)).unbind(-3)
+        middle = before[..., -1:, :]
+        across = (late * (after - middle).exp()) @ (early * (middle - before).exp()).mT  # (B, H, blocks, half, half)
+        found, half = joined(found, across), 2 * half
+    return found.squeeze(-3)[..., :length, :length]
