@@ -14,7 +14,7 @@ from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scoreca
 from pebench.results.scorecard.build import without_finer_rates
 from pebench.results.scorecard.costs import Cost, read_costs
 from pebench.results.scorecard.ranks import Rank
-from pebench.results.writers.html.scorecard import FILTERS, scorecard_html
+from pebench.results.writers.html.scorecard import FILTERS, scorecard_html, weighed_at_first
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import Record, read_records, write_jsonl
 from pebench.tasks import configure, find_task
@@ -247,6 +247,28 @@ def test_a_column_that_few_rows_have_is_not_weighed_at_first(records: list[Recor
     page = scorecard_html(scorecard([*records, *runs("seq-a5", "rope", {"": 0.5}, tier="minute")]))
     first = dict(re.findall(r'<input type="range" name="([^"]*)".* value="(.)">', page))
     assert first == {"language": "1", "language-4x": "0", "images": "1", "images-1.5x": "0", "product": "0"}
+
+
+def test_columns_are_weighed_at_first_while_half_of_the_rows_are_in_all(records: list[Record]) -> None:
+    parity = [
+        record for label in ("rope", "alibi", "fire") for record in runs("seq-parity", label, {"": 0.5}, tier="minute")
+    ]
+    more = [*records, *runs("lm-wikitext2", "alibi", {"": 1.7}), *parity]
+    # language has rope, add, learned, none and alibi of six; images share add and none with it, parity rope and alibi
+    assert [measure.key for measure in weighed_at_first(scorecard(more))] == ["language"]
+    assert [measure.key for measure in weighed_at_first(scorecard(records))] == ["language", "images"]
+
+
+def test_markdown_has_a_table_for_each_kind_of_column(records: list[Record]) -> None:
+    text = scorecard_markdown(scorecard([*records, *runs("seq-parity", "rope", {"": 0.5}, tier="minute")]))
+    parts = dict(part.split("\n", 1) for part in text.split("\n### ")[1:])
+    assert list(parts) == ["Language and images", "Order tasks, at the trained size", "Costs and properties"]
+    shown = [re.findall(r"^\| ([a-z0-9-]+) ", part, re.MULTILINE) for part in parts.values()]
+    assert sorted(shown[0]) == ["add", "learned", "none", "rope"]
+    assert shown[1] == ["rope"]
+    assert len(shown[2]) == len(encoding_cards())
+    assert "Not measured yet: `none`, `add`" in parts["Order tasks, at the trained size"]
+    assert "For other kinds of model: " in parts["Order tasks, at the trained size"]
 
 
 def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]) -> None:

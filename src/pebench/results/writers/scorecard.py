@@ -1,14 +1,14 @@
 """The scorecard in Markdown and JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import orjson
 
 from pebench.results.cells import NOTHING, Cell, Grid, count_cell, decimal_cell, interval_cell, numbers, words
-from pebench.results.scorecard import MEASURES, Entry, Measure, Scorecard, advice
-from pebench.results.scorecard.build import UNMEASURED
+from pebench.results.scorecard import MEASURES, Entry, Line, Measure, Scorecard, advice
+from pebench.results.scorecard.build import UNMEASURED, UNSERVED
 from pebench.results.scorecard.costs import LENGTHS, Cost
 from pebench.results.titles import headline
 from pebench.results.writers.markdown import pipe
@@ -39,6 +39,9 @@ LIMITS = (
     f"small and training is short ([what results cannot tell](../README.md#what-it-cannot-tell)). {PICKED}"
 )
 
+REAL = ("Language", "Images")
+"""Groups of columns whose data are not generated."""
+
 COSTS = {"time": "Step time", "memory": "Memory"}
 """Headings of costs, by their attributes."""
 
@@ -58,7 +61,8 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
     if not card.measures:
         return "\n".join([*parts, f"{NOTHING_MEASURED}\n"])
     parts.append(f"## If you need\n\n{pipe(needs(card))}\n")
-    parts.append(f"## Every encoding\n\n{pipe(grid(card))}\n\n{LIMITS}\n")
+    parts.append("## Every encoding\n")
+    parts += [f"### {heading}\n\n{pipe(table)}\n\n{rest}\n" for heading, table, rest in tables(card)]
     parts.append("## Where the figures are from\n")
     parts.append("\n".join(f"- {line}" for line in origins(card)) + "\n")
     return "\n".join(parts)
@@ -80,18 +84,56 @@ def needs(card: Scorecard) -> Grid:
     }
 
 
-def grid(card: Scorecard) -> Grid:
-    """Return the table: rows encodings, columns measures and costs."""
-    found: Grid = {"Encoding": words(line.label for line in card.lines)}
-    for measure in card.measures:
-        cells = (entry_cell(line.entries[measure.key], measure) for line in card.lines)
+def tables(card: Scorecard) -> Iterator[tuple[str, Grid, str]]:
+    """Yield the table in parts that fit a page: heading, rows and columns, and what stands below.
+
+    Rows without any result on the tasks of a part are named below it.
+    """
+    real = [measure for measure in card.measures if measure.group in REAL]
+    order = [measure for measure in card.measures if measure.group not in REAL]
+    for heading, measures in (
+        ("Language and images", real),
+        ("Order tasks, at the trained size", [measure for measure in order if not measure.size]),
+        ("Order tasks, beyond the trained size", [measure for measure in order if measure.size]),
+    ):
+        tasks = {measure.task for measure in measures}
+        keys = [measure.key for measure in card.measures if measure.task in tasks]
+        lines = [line for line in card.lines if any(line.entries[key].estimate for key in keys)]
+        if lines:
+            yield heading, results_grid(lines, measures), _absent(card, lines, keys)
+    yield "Costs and properties", properties_grid(card), LIMITS
+
+
+def results_grid(lines: Sequence[Line], measures: Sequence[Measure]) -> Grid:
+    """Return a table of results: rows encodings, columns measures."""
+    found: Grid = {"Encoding": words(line.label for line in lines)}
+    for measure in measures:
+        cells = (entry_cell(line.entries[measure.key], measure) for line in lines)
         found[column_title(measure)] = numbers(cells, measure.card.higher_is_better)
+    return found
+
+
+def properties_grid(card: Scorecard) -> Grid:
+    """Return the table of costs, and of what is known without training."""
+    found: Grid = {"Encoding": words(line.label for line in card.lines)}
     found |= {title: numbers(cells) for title, cells in cost_columns(card).items()}
     found["Parameters"] = numbers(count_cell(line.parameters) for line in card.lines)
     found["Fused attention"] = words(yes_or_no(line.fused) for line in card.lines)
     found["KV cache"] = words(line.kv_cache or NOTHING for line in card.lines)
     found["Beyond the trained size"] = words(line.beyond or NOTHING for line in card.lines)
     return found
+
+
+def _absent(card: Scorecard, shown: Sequence[Line], keys: Sequence[str]) -> str:
+    """Return which encodings are not in a table, and why."""
+    absent = [line for line in card.lines if line not in shown]
+    unserved = [line for line in absent if all(line.entries[key].why == UNSERVED for key in keys)]
+    unmeasured = [line for line in absent if line not in unserved]
+    return " ".join(
+        f"{title}: {', '.join(f'`{line.label}`' for line in lines)}."
+        for title, lines in (("Not measured yet", unmeasured), ("For other kinds of model", unserved))
+        if lines
+    )
 
 
 def cost_columns(card: Scorecard) -> dict[str, list[Cell]]:

@@ -24,6 +24,7 @@ from pebench.results.writers.scorecard import (
 )  # fmt: skip
 
 FILTERS = {
+    "any": "have any result",
     "measured": "are measured in every weighed column",
     "images": "serve images",
     "bidirectional": "serve bidirectional attention",
@@ -39,6 +40,7 @@ LIMITS = f"{CACHE.replace('*', '')} Models are small and training is short. {PIC
 
 def scorecard_html(card: Scorecard) -> str:
     """Return the scorecard as one file, which needs no network. The same records give the same bytes."""
+    weighed = weighed_at_first(card)
     return render(
         "scorecard.html",
         ["page.css", "scorecard.css"],
@@ -48,7 +50,7 @@ def scorecard_html(card: Scorecard) -> str:
         limits=LIMITS,
         nothing=NOTHING_MEASURED,
         costs=[*cost_columns(card)],
-        measures=[_measure(measure, card) for measure in card.measures],
+        measures=[_measure(measure, measure in weighed) for measure in card.measures],
         filters=FILTERS,
         advice=list(advice(card)),
         families=_families(card),
@@ -56,16 +58,27 @@ def scorecard_html(card: Scorecard) -> str:
     )
 
 
-def _measure(measure: Measure, card: Scorecard) -> dict[str, Any]:
-    known = sum(line.entries[measure.key].score is not None for line in card.lines)
-    common = 2 * known >= sum(line.measured for line in card.lines)
+def weighed_at_first(card: Scorecard) -> list[Measure]:
+    """Return the columns that count before a reader weighs any.
+
+    They are of the trained size; each joins as long as half of all rows with a result are measured in all of them.
+    """
+    chosen, rows = list[Measure](), [line for line in card.lines if line.measured]
+    fewest = len(rows) / 2
+    for measure in card.measures:
+        left = [line for line in rows if line.entries[measure.key].score is not None]
+        if not measure.size and len(left) >= fewest:
+            chosen, rows = [*chosen, measure], left
+    return chosen
+
+
+def _measure(measure: Measure, weighed: bool) -> dict[str, Any]:
     return {
         "key": measure.key,
         "name": f"{measure.group}, {measure.title}",
         "header": column_title(measure),
         "largest_first": measure.card.higher_is_better,
-        # A column of a few rows would hide all others, which are not measured in every weighed column.
-        "weight": 1 if common and not measure.size else 0,
+        "weight": int(weighed),
     }
 
 
@@ -101,7 +114,8 @@ def _row(place: int, card: Scorecard, costs: Sequence[Sequence[Cell]]) -> dict[s
 
 def _tags(line: Line) -> list[str]:
     """Return the conditions that a row meets; of an encoding that is not known here, those that runs tell."""
-    tags = ["free"] if line.parameters == 0 or (line.card and line.card.declared["size"] == "0") else []
+    tags = ["any"] if line.measured else []
+    tags += ["free"] if line.parameters == 0 or (line.card and line.card.declared["size"] == "0") else []
     if line.card:
         tags += ["images"] if 2 in line.card.declared["axes"] else []
         tags += [] if line.card.declared["causal_only"] else ["bidirectional"]
