@@ -117,5 +117,6 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate the channel pairs (c, c + K/2) of x (..., L, K) by angles given as (L, K/2); 32-bit inside."""
     # cos and sin are 32-bit, so products with 16-bit heads are too; the cast back comes after the sum
     x = x.contiguous()  # products of whole rows that lie in sequence take half the time of those of half rows
-    turned = x * torch.cat((cos, cos), dim=-1) + x.roll(x.shape[-1] // 2, -1) * torch.cat((-sin, sin), dim=-1)
+    turned = x * torch.cat((cos, cos), dim=-1)
+    turned += x.roll(x.shape[-1] // 2, -1) * torch.cat((-sin, sin), dim=-1)  # in place: one array less at the peak
     return turned.to(x.dtype)
