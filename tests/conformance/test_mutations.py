@@ -159,13 +159,12 @@ BROKEN = [
     Mutant("outputs turned further", "gta", "rotate(o, cos, -sin)", "rotate(o, cos, sin)"),
     Mutant("values as they are", "gta", "return rotate(v, *state)", "return v"),
     Mutant("the first layer for all", "com_rope", "self.entries[layer]", "self.entries[0]"),
-    Mutant("sum over the batch", "wall", ".cumsum(dim=-2)", ".cumsum(dim=0)"),
-    Mutant("halves that meet elsewhere", "wall", "(early * (middle - before).exp())", "early"),
-    Mutant("later keys seen", "halves", "torch.zeros_like(first)", "torch.ones_like(first)", through="wall"),
+    Mutant("sum over the batch", "wall", "gates.cumsum(dim=-2)\n    found", "gates.cumsum(dim=0)\n    found"),
     Mutant("declared isotropic", "look_here", "    relative = True\n", "    relative = True\n    isotropic = True\n"),
 ]  # fmt: skip
 
 OTHER = [
+    Mutant("halves that meet elsewhere", "wall", "(early * (middle - before).exp())", "early"),
     Mutant("column-major cells", "positions", "rows * size + positions[:, axis].long()", "rows + positions[:, axis].long() * (extent[0] if axis else 1)"),
     Mutant("another base", "sinusoid", "base: float = 10000.0", "base: float = 1000.0"),
     Mutant("another base", "rope", "self.theta = theta if theta is not None else (10000.0", "self.theta = theta if theta is not None else (1000.0"),

@@ -141,8 +141,10 @@ def lost_by_reflection(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tenso
         (B, H, L, L), 0 at a query's own key and at later ones.
     """
     length = q.shape[-2]
-    block = length if length <= SHORT else BLOCK
-    plain = q @ k.mT if length > SHORT else None
+    # Compiled, it is one system at every length: blocks would be a graph for each.
+    at_once = torch.compiler.is_compiling() or length <= SHORT
+    block = length if at_once else BLOCK
+    plain = None if at_once else q @ k.mT
     q, k, w, scaled = (padded_to_blocks(part, block) for part in (q, k, w, scaled))  # (B, H, blocks, block, K)
     # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
     between, first = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)

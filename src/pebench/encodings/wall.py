@@ -79,8 +79,15 @@ class WallEncoding(PositionalEncoding):
         with torch.autocast(x.device.type, enabled=False):  # differences of long sums lose their digits in 16 bit
             gates = F.logsigmoid(F.linear(x.float(), self.weight[layer].float(), self.shift[layer].float()))
             gates = gates.unflatten(-1, (self.spec.num_heads, -1)).transpose(1, 2)  # (B, H, L, K)
-            plain = (q.float() @ k.float().mT).tril(-1)  # a token's own key does not fade
-            return (faded_products(q.float(), k.float(), gates) - plain) * self.spec.head_dim**-0.5
+            q, k, scale = q.float(), k.float(), self.spec.head_dim**-0.5
+            if torch.compiler.is_compiling():
+                # Halves of halves would be a graph for each length; a compiler sums the channels as it makes them.
+                total = gates.cumsum(dim=-2)
+                # factors of later keys, which are hidden, would overflow
+                fade = (total.unsqueeze(-2) - total.unsqueeze(-3)).clamp(max=0)  # (B, H, L, L, K), query by key
+                return torch.einsum("bhic,bhjc,bhijc->bhij", q, k, torch.expm1(fade)) * scale
+            plain = (q @ k.mT).tril(-1)  # a token's own key does not fade
+            return (faded_products(q, k, gates) - plain) * scale
 
 
 def faded_products(q: Tensor, k: Tensor, gates: Tensor) -> Tensor:
