@@ -22,9 +22,9 @@ class PathEncoding(PositionalEncoding):
     another projection. With beta 2 the key is reflected, with 1 it loses its part along w. Tokens are counted in the
     order of the sequence; positions are not used.
 
-    The products are not taken one by one: the bias solves triangular systems of at most 128 tokens, whose operations
-    PyTorch's count of FLOPs leaves out. It takes O(L² K) operations for each head, and a few times (B, H, L, L) of
-    memory.
+    The products are not taken one by one: the bias solves a triangular system, whose operations PyTorch's count of
+    FLOPs leaves out. Beyond 128 tokens it solves one for each 32, in O(L² K) operations for each head; compiled, one of
+    all tokens in O(L³). It takes a few times (B, H, L, L) of memory.
 
     Args:
         spec: Sizes of the model, causal.
@@ -128,9 +128,6 @@ class PathEncoding(PositionalEncoding):
 def lost_by_reflection(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tensor:
     """Return the part of q·k that is lost where each token between the two reflects the key.
 
-    Within a block of tokens a triangular system finds all products. Then blocks meet in pairs: queries of the second,
-    reflected back to where the two meet, with keys of the first, reflected on to there.
-
     Args:
         q: (B, H, L, K) queries.
         k: (B, H, L, K) keys.
@@ -140,23 +137,26 @@ def lost_by_reflection(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tenso
     Returns:
         (B, H, L, L), 0 at a query's own key and at later ones.
     """
-    length = q.shape[-2]
     # Compiled, it is one system at every length: blocks would be a graph for each.
-    at_once = torch.compiler.is_compiling() or length <= SHORT
-    block = length if at_once else BLOCK
-    plain = None if at_once else q @ k.mT
-    q, k, w, scaled = (padded_to_blocks(part, block) for part in (q, k, w, scaled))  # (B, H, blocks, block, K)
-    # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
-    between, first = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)
-    reach = (q @ w.mT).tril()
-    if plain is None:
-        parts = torch.linalg.solve_triangular(between, first, upper=False, unitriangular=True)
-        return (reach @ parts).squeeze(-3)
+    if torch.compiler.is_compiling() or q.shape[-2] <= SHORT:
+        return (q @ w.mT).tril() @ _solved(k, w, scaled)
+    return (q @ k.mT).tril(-1) - reflected_products(q, k, w, scaled)
 
-    # Beside them the same for the axes themselves, by which whatever comes to a block leaves it reflected.
-    solved = torch.linalg.solve_triangular(between, torch.cat((first, scaled), -1), upper=False, unitriangular=True)
-    parts, axes = solved[..., :block], solved[..., block:]
-    products = -(reach @ parts)  # (B, H, blocks, block, block), of one block without q·k
+
+def reflected_products(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tensor:
+    """Return the products of queries with the keys before them, which each token between the two has reflected.
+
+    Within a block of tokens a triangular system finds all products. Then blocks meet in pairs: queries of the second,
+    reflected back to where the two meet, with keys of the first, reflected on to there. Shapes are those of
+    `lost_by_reflection`.
+    """
+    length = q.shape[-2]
+    q, k, w, scaled = (padded_to_blocks(part, BLOCK) for part in (q, k, w, scaled))  # (B, H, blocks, BLOCK, K)
+    # Beside the keys the axes themselves, by which whatever comes to a block leaves it reflected.
+    solved = _solved(k, w, scaled, axes=True)
+    parts, axes = solved[..., :BLOCK], solved[..., BLOCK:]
+    reach = (q @ w.mT).tril()
+    products = (q @ k.mT).tril(-1) - reach @ parts  # (B, H, blocks, BLOCK, BLOCK)
     q, k = q - reach @ axes, k - parts.mT @ w  # queries back to their block's beginning, keys on to its end
     through = torch.eye(q.shape[-1], dtype=q.dtype, device=q.device) - w.mT @ axes  # (B, H, blocks, K, K)
     while products.shape[-3] > 1:
@@ -164,6 +164,12 @@ def lost_by_reflection(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tenso
         products = joined(products, q2 @ k1.mT)
         q, k = torch.cat((q1, q2 @ through1), dim=-2), torch.cat((k1 @ through2.mT, k2), dim=-2)
         through = through2 @ through1
-    block_of = torch.arange(length, device=q.device) // block
-    apart = block_of.unsqueeze(1) > block_of
-    return plain * apart - products.squeeze(-3)[..., :length, :length]
+    return products.squeeze(-3)[..., :length, :length]
+
+
+def _solved(k: Tensor, w: Tensor, scaled: Tensor, axes: bool = False) -> Tensor:
+    """Return c (..., L, L), by token and key; with ``axes`` those of the K axes behind them: (..., L, L + K)."""
+    # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
+    between, right = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)
+    right = torch.cat((right, scaled), dim=-1) if axes else right
+    return torch.linalg.solve_triangular(between, right, upper=False, unitriangular=True)
