@@ -4,6 +4,11 @@ Pages print them, word for word, so that a change here changes every page of a s
 """
 
 EDGE_OF_GRID = "Where a row's best rate is at the edge of its grid, the grid goes on for all rows."
+EDGE_OF_ROW = "A row whose best rate is at the edge of its grid is tried at up to two further ones there."
+EDGE_FOR_ALL_BEFORE = (
+    "Until 2026-11-29 17:30 the grid was to go on for all rows, not only for the one at its edge; by then only runs "
+    "that other suites share had been made."
+)
 EDGE_OF_TASKS_GRID = "Where a row's best rate is at the edge of its grid, the grid goes on for all rows of that task."
 
 CONFIRM_WIDENED_SPREAD = (

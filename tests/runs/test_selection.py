@@ -264,7 +264,7 @@ def test_values_given_as_text_make_the_runs_that_typed_ones_do() -> None:
     assert keys(one.selecting()) == keys(other.selecting())
     records = scored(one, lambda c: c.train.learning_rate * c.model.num_layers)
     assert keys(one.testing(records)) == keys(other.testing(records))
-    values = other.candidates(other.kinds[0])[0].values_of(typed)
+    values = other.suite.candidates(other.kinds[0])[0].values_of(typed)
     assert {name: type(value) for name, value in values.items()} == {RATE: float} | {
         "model.num_layers": int, "train.precision": str,
     }  # fmt: skip

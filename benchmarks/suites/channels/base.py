@@ -2,7 +2,7 @@
 
 from pebench import Suite
 from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
-from pebench.benchmarks.rules import EDGE_OF_GRID
+from pebench.benchmarks.rules import EDGE_FOR_ALL_BEFORE, EDGE_OF_ROW
 
 SUITE = Suite(
     name="base",
@@ -19,6 +19,7 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     select={"train.learning_rate": CIFAR10_RATES},
+    select_beyond=2,
     margin=ACCURACY_MARGIN,
     declared="2026-11-24 10:00",
     shared_machine=True,
@@ -38,7 +39,10 @@ SUITE = Suite(
         "`confirm`, 0.5 points, one time of eight after correction for three contrasts: not clear is no evidence "
         "against one. The difference of concat to add with the base of 100 is reported beside that with 10,000; "
         "whether the two differ is not decided. What `core`, `confirm`, `loudness` and `louder` found of add and "
-        f"concat was known when this was declared. {EDGE_OF_GRID}"
+        f"concat was known when this was declared. {EDGE_OF_ROW}"
     ),
-    remarks=("Until 2026-11-24 these rows were declared in `split`, on WikiText-2 too; none had run.",),
+    remarks=(
+        "Until 2026-11-24 these rows were declared in `split`, on WikiText-2 too; none had run.",
+        EDGE_FOR_ALL_BEFORE,
+    ),
 )  # fmt: skip

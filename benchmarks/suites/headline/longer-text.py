@@ -2,7 +2,7 @@
 
 from pebench import Suite
 from pebench.benchmarks.grids import BITS_MARGIN
-from pebench.benchmarks.rules import EDGE_OF_GRID
+from pebench.benchmarks.rules import EDGE_FOR_ALL_BEFORE, EDGE_OF_ROW
 
 SUITE = Suite(
     name="longer-text",
@@ -14,6 +14,7 @@ SUITE = Suite(
     tier="core",
     settings={"train.max_steps": 6000},
     select={"train.learning_rate": [2e-3, 4e-3, 8e-3]},
+    select_beyond=2,
     margin=BITS_MARGIN,
     declared="2026-11-23 06:46",
     shared_machine=True,
@@ -27,6 +28,7 @@ SUITE = Suite(
         "sign after 3.7; where it is not, `core`'s finding is one of what is learned first, and the results say so. A "
         "difference of `core`'s size is seen by five seeds for certain, and one of a tenth of it two times of five. "
         "How the gaps change between the two budgets is told beside it, without a test, since the rates are chosen "
-        f"anew. What `core` found was known when this was declared. {EDGE_OF_GRID}"
+        f"anew. What `core` found was known when this was declared. {EDGE_OF_ROW}"
     ),
+    remarks=(EDGE_FOR_ALL_BEFORE,),
 )

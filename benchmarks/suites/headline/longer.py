@@ -2,7 +2,7 @@
 
 from pebench import Suite
 from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_RATES
-from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_OF_GRID, LOUDNESS_FOUND
+from pebench.benchmarks.rules import CONFIRM_WIDENED_SPREAD, EDGE_FOR_ALL_BEFORE, EDGE_OF_ROW, LOUDNESS_FOUND
 
 SUITE = Suite(
     name="longer",
@@ -12,6 +12,7 @@ SUITE = Suite(
     tier="core",
     settings={"train.max_steps": 6000},
     select={"train.learning_rate": CIFAR10_RATES},
+    select_beyond=2,
     margin=ACCURACY_MARGIN,
     declared="2026-11-23 02:58",
     shared_machine=True,
@@ -26,11 +27,12 @@ SUITE = Suite(
         "from add would not do: five seeds may miss a difference. Five seeds hardly see a difference of the size that "
         "concat has to add over the twenty of `core` and `confirm`, so that it is not decided here. How loud the "
         "learned table starts is another reason for which the gate may be missed; `scale-learned` is for it. "
-        f"{EDGE_OF_GRID}"
+        f"{EDGE_OF_ROW}"
     ),
     remarks=(
         f"{CONFIRM_WIDENED_SPREAD} The rule's words on it came then, before any run.",
         f"{LOUDNESS_FOUND}, before any run of this. So that rope is behind add after eight epochs, if it is, may be "
         "one of loudness as well.",
+        EDGE_FOR_ALL_BEFORE,
     ),
 )

@@ -2,7 +2,7 @@
 
 from pebench import Suite
 from pebench.benchmarks.grids import ACCURACY_MARGIN, CIFAR10_FINE_RATES
-from pebench.benchmarks.rules import EDGE_OF_GRID
+from pebench.benchmarks.rules import EDGE_FOR_ALL_BEFORE, EDGE_OF_ROW
 
 SUITE = Suite(
     name="rivals-images",
@@ -24,6 +24,7 @@ SUITE = Suite(
     tier="core",
     select={"train.learning_rate": CIFAR10_FINE_RATES},
     selection_seeds=2,
+    select_beyond=2,
     margin=ACCURACY_MARGIN,
     declared="2026-11-27 14:26",
     shared_machine=True,
@@ -33,6 +34,7 @@ SUITE = Suite(
         "Here add and concat are not separable, so that there is no lead to explain. By the contrasts: a rival matters "
         "on images where the two sides are separable with its setting, or where a setting separates a row from itself "
         "without it. `core`, `confirm`, `scale` and `louder` were known when this was declared. Eight seeds see half a "
-        f"point one time of eight: not separable is no evidence of no difference. {EDGE_OF_GRID}"
+        f"point one time of eight: not separable is no evidence of no difference. {EDGE_OF_ROW}"
     ),
+    remarks=(EDGE_FOR_ALL_BEFORE,),
 )  # fmt: skip

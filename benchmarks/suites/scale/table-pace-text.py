@@ -2,7 +2,7 @@
 
 from pebench import Suite
 from pebench.benchmarks.grids import BITS_MARGIN, WIKITEXT2_RATES
-from pebench.benchmarks.rules import EDGE_OF_GRID
+from pebench.benchmarks.rules import EDGE_FOR_ALL_BEFORE, EDGE_OF_ROW
 
 SUITE = Suite(
     name="table-pace-text",
@@ -19,6 +19,7 @@ SUITE = Suite(
     seeds=8,
     tier="core",
     select={"train.learning_rate": WIKITEXT2_RATES},
+    select_beyond=2,
     margin=BITS_MARGIN,
     declared="2026-11-26 13:46",
     shared_machine=True,
@@ -38,6 +39,7 @@ SUITE = Suite(
         "part of every row. Where a slow table is clearly further behind, `core`'s gap of the learned table to "
         "addition is a finding about its pace, too, and is smaller than it would be at the usual one; where it is not "
         "behind, tables were hurt by their pace. `table-pace` has the same on images, where slow is worse from either "
-        f"start. The rows without a pace were known when this was declared, and the seeds are theirs. {EDGE_OF_GRID}"
+        f"start. The rows without a pace were known when this was declared, and the seeds are theirs. {EDGE_OF_ROW}"
     ),
+    remarks=(EDGE_FOR_ALL_BEFORE,),
 )  # fmt: skip

@@ -11,6 +11,7 @@ SUITE = Suite(
     seeds=5,
     tier="core",
     select={"train.learning_rate": [1e-3, 2e-3, 4e-3]},
+    select_beyond=1,
     margin=ACCURACY_MARGIN,
     declared="2026-11-28 08:24",
     shared_machine=True,

@@ -11,6 +11,7 @@ SUITE = Suite(
     seeds=5,
     tier="core",
     select={"train.learning_rate": WIKITEXT2_RATES},
+    select_beyond=1,
     margin=BITS_MARGIN,
     declared="2026-11-28 08:24",
     shared_machine=True,

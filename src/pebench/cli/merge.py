@@ -42,7 +42,7 @@ def merge_command(options: argparse.Namespace) -> int:
         found = {record.config.key: record for record in records}
         # Which runs are tested depends on what the selecting ones choose, so these records decide it, not the suite
         # alone.
-        wanted = {config.key for config in (*plan.selecting(), *plan.testing(found))}
+        wanted = {config.key for config in (*plan.selecting(found), *plan.testing(found))}
         records = with_costs([record for record in records if record.config.key in wanted])
         if not records:
             raise UserError(f"none of these runs is one of the suite {options.suite!r}: nothing was written.")

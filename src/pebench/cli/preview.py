@@ -44,6 +44,9 @@ def print_preview(preview: Preview, console: Console) -> None:
     lines = []
     if preview.later:
         lines.append(f"  ... and {counted(preview.later, 'run')} with values that these will select")
+        if suite.select_beyond:
+            further = counted(suite.select_beyond, "further value")
+            lines.append(f"  ... and up to {further} for a row whose best is at an end of its grid")
     kinds = [(kind, preview.costs[kind.kind_key]) for kind in plan.kinds]
     lines.append(f"\n{cost_table(kinds, suite.vary)}\n")
     if suite.name == UNDECLARED and not suite.select:

@@ -64,6 +64,12 @@ def _add_what(group: Any) -> None:
         "--selection-seeds", type=int, metavar="N", help="number of seeds that each value is tried with (default: 1)"
     )
     group.add_argument(
+        "--select-beyond",
+        type=int,
+        metavar="N",
+        help="try up to N further values beyond an end of the grid while a row's best is there (default: 0)",
+    )
+    group.add_argument(
         "--beyond",
         metavar="F1,F2",
         help="test these lengths or image sides too, in multiples of the trained one: 2,4,8",

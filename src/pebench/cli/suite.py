@@ -15,8 +15,8 @@ from pebench.runs.suite import Suite, load_suite
 from pebench.tasks.registry import normal_name
 
 WITHOUT_CONFIG = (
-    "task", "data", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds", "regime",
-    "beyond",
+    "task", "data", "suite", "pe", "seeds", "seed", "tier", "settings", "vary", "select", "selection_seeds",
+    "select_beyond", "regime", "beyond",
 )  # fmt: skip
 """Options that choose runs, and so do not go with ``--config``, which names them."""
 
@@ -60,6 +60,8 @@ def check_choice(options: argparse.Namespace) -> None:
         raise UserError(f"--seeds must be at least 1, got {options.seeds}.")
     if options.selection_seeds is not None and not (options.select or options.suite):
         raise UserError("--selection-seeds is how many seeds select: it goes with --select, or with a suite that does.")
+    if options.select_beyond is not None and not (options.select or options.suite):
+        raise UserError("--select-beyond goes on where --select ends: it goes with that, or with a suite that selects.")
     if options.tier is not None and options.tier not in TIERS:
         raise unknown_name("tier", options.tier, TIERS)
 
@@ -96,7 +98,8 @@ def requested_suite(options: argparse.Namespace) -> Suite:
     changes: dict[str, Any] = {
         # Options that are not given are None, and leave the suite's own values.
         "seeds": options.seed or options.seeds, "encodings": options.pe, "tier": options.tier, "regime": options.regime,
-        "selection_seeds": options.selection_seeds, "reference": options.reference,
+        "selection_seeds": options.selection_seeds, "select_beyond": options.select_beyond,
+        "reference": options.reference,
     }  # fmt: skip
     suite = replace(suite, **{name: value for name, value in changes.items() if value is not None})
     if options.pe:

@@ -15,6 +15,7 @@ from pebench.engine.published import take_published
 from pebench.runs.costs import Cost
 from pebench.runs.forecast import Forecast, forecast
 from pebench.runs.plan import Plan, load_records, run_states, unique_runs, unreadable_records
+from pebench.runs.records import Record
 from pebench.runs.suite import Suite
 from pebench.runs.token_tables import table_sources
 
@@ -66,10 +67,12 @@ def preview_suite(
     """
     how, remarks = execution(out, options), list[str]()
     plan = settled(make_plan(suite), how, remarks.append)
-    selecting = plan.selecting()
-    known = load_records(selecting, how.out)
-    taken = take_published(selecting, known, plan.suite, how)
-    known |= taken
+    selecting, known, taken = list[RunConfig](), dict[str, Record](), dict[str, Record]()
+    while len(asked := plan.selecting(known)) > len(selecting):  # more where records ask for values beyond the grid
+        selecting = asked
+        known |= load_records(selecting, how.out)
+        taken |= take_published(selecting, known, plan.suite, how)
+        known |= taken
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
     testing = plan.testing(known)
     sources = table_sources([*selecting, *testing])

@@ -39,7 +39,7 @@ from pebench.runs.token_tables import check_weights, table_sources
 from pebench.tasks.registry import clash as task_clash
 from pebench.tasks.registry import normal_name
 
-TABLES, SELECTING, TESTING = "making token tables", "selecting", "testing"
+TABLES, SELECTING, BEYOND, TESTING = "making token tables", "selecting", "selecting beyond the grid", "testing"
 
 
 def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
@@ -52,6 +52,7 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     vary: Mapping[str, Sequence[Any]] | None = None,
     select: Mapping[str, Sequence[Any]] | None = None,
     selection_seeds: int = 1,
+    select_beyond: int = 0,
     regime: str = "width",
     reference: str = REFERENCE_ENCODING,
     out: Path | str = "runs",
@@ -70,6 +71,7 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
         vary: Settings that each value of makes a table of its own: ``{"model.num_layers": [1, 2, 4]}``.
         select: Settings to choose by validation, per task and encoding, with the values to try.
         selection_seeds: Seeds that each value is tried with.
+        select_beyond: Further values to try beyond an end of the grid while a row's best is there.
         regime: The quantity that is equal between rows: ``width``, ``parameters`` or ``FLOPs``.
         reference: Label of the row that the others are compared to.
         out: Output folder of the records.
@@ -89,6 +91,7 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
         vary=vary or {},
         select=select or {},
         selection_seeds=selection_seeds,
+        select_beyond=select_beyond,
         regime=regime,
         reference=reference,
     )
@@ -159,10 +162,15 @@ def run_suite(
 
 def _stages(plan: Plan, records: Mapping[str, Record]) -> Iterator[tuple[str, list[RunConfig]]]:
     """Yield the title and the runs of each stage; which runs these are depends on the records of those before."""
-    for title in (SELECTING, TESTING):
-        runs = plan.selecting() if title == SELECTING else plan.testing(records)
+    made, title = set[str](), SELECTING
+    while runs := [config for config in plan.selecting(records) if config.key not in made]:
         yield TABLES, table_sources(runs)
         yield title, runs
+        made |= {config.key for config in runs}
+        title = BEYOND
+    runs = plan.testing(records)
+    yield TABLES, table_sources(runs)
+    yield TESTING, runs
 
 
 def _known(title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, observer: Observer) -> dict[str, Record]:
@@ -196,8 +204,8 @@ def _planned(
         if record is None or (how.retry_failed and not record.ok):
             todo.append(config)
     failed = 0 if how.retry_failed else sum(not record.ok for record in known.values())
-    if title == SELECTING:
-        title = f"selecting {', '.join(plan.suite.select)}"
+    if title in (SELECTING, BEYOND):
+        title = title.replace("selecting", f"selecting {', '.join(plan.suite.select)}")
     titled = plan.suite.select or title == TABLES
     stage = Stage(runs, todo, failed, title if titled else "", tuple(plan.suite.vary), known)
     observer.planned(stage)

@@ -11,6 +11,7 @@ from pebench.results.missing import Absence, absence_lines, named_with_settings
 from pebench.results.prose import plain
 from pebench.results.tables import Table
 from pebench.runs.records import Record
+from pebench.runs.selection import trials_of
 from pebench.runs.suite import Suite
 
 
@@ -33,7 +34,7 @@ class Coverage:
         """One run of each task with each encoding of the suite, before anything is selected or matched."""
         # Without its regime and its selection, as what a page compares them with leaves both out, and costs take long
         # to count.
-        return tuple(replace(self.suite, regime="width", select={}).kinds()) if self.suite else ()
+        return tuple(replace(self.suite, regime="width", select={}, select_beyond=0).kinds()) if self.suite else ()
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -115,17 +116,24 @@ class Coverage:
         """Yield the runs that would select for some kinds of run, and that are not among some records."""
         if not (suite := self.suite):
             return
-        known = set()
-        for config in (record.config for record in records):
-            tried = _settings_text(config, suite.select)
-            # Without its reason, so that a run that failed counts as known: `_failed` lists it.
-            known.add(self._absence(config, config.label, config.seed, tried=tried))
+        # Failed runs are known, too: `_failed` lists them.
+        known = {self._selecting_run(record.config, record.config.seed): record for record in records}
+
+        def find(config: RunConfig) -> tuple[Record, ...]:
+            return tuple(known[run] for run in self._selecting_runs(config) if run in known)
+
         for kind in kinds:
-            for candidate, seed in itertools.product(suite.candidates(kind), suite.selecting_seeds(kind.task)):
-                tried = _settings_text(candidate, suite.select)
-                run = self._absence(kind, kind.label, seed, tried=tried)
-                if run not in known:
-                    yield run
+            for config, _ in trials_of(suite, kind, find):
+                yield from (run for run in self._selecting_runs(config) if run not in known)
+
+    def _selecting_runs(self, config: RunConfig) -> list[Absence]:
+        """Return the runs that select by one value, as they are listed where they are absent."""
+        seeds = self.suite.selecting_seeds(config.task) if self.suite else ()
+        return [self._selecting_run(config, seed) for seed in seeds]
+
+    def _selecting_run(self, config: RunConfig, seed: int) -> Absence:
+        tried = _settings_text(config, config.selected)
+        return self._absence(config, config.label, seed, tried=tried)
 
     @cached_property
     def without_table(self) -> list[Absence]:

@@ -7,17 +7,20 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pebench.atomic import PART, write_text
 from pebench.config import RunConfig
 from pebench.formatting import counted
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FILE_NAME, Record, damage, find_record
-from pebench.runs.selection import Trial, best
+from pebench.runs.selection import Trial, best, trials_of
 from pebench.runs.suite import Suite
 
 PLANS = "plans"
 """Folder of the plans that were made for an output folder, under it."""
+
+NO_RECORDS: Mapping[str, Record] = MappingProxyType({})
 
 TRIES = 5
 """Number of times that a plan is written before it is left out: `pebench status` alone needs it."""
@@ -35,20 +38,18 @@ class Plan:
     suite: Suite
     kinds: Sequence[RunConfig]
 
-    def selecting(self) -> list[RunConfig]:
-        """Return the runs that choose settings by validation, seed by seed; they come before those that are tested."""
+    def selecting(self, records: Mapping[str, Record] = NO_RECORDS) -> list[RunConfig]:
+        """Return the runs that choose settings by validation, seed by seed; they come before those that are tested.
+
+        Args:
+            records: Records of such runs, by key: they may ask for values beyond the grid (see `trials_of`).
+        """
         runs = []
-        for kind in self.kinds:
-            for config in self.candidates(kind):
+        for kind in self.kinds if self.suite.select else ():
+            for config, _ in self._tried(kind, records):
                 runs += [config.with_seed(seed) for seed in self.suite.selecting_seeds(kind.task)]
         # By seed first, so that an interrupted suite has tried every value once. Sorting keeps the order of the kinds.
         return unique_runs(sorted(runs, key=lambda config: config.seed))
-
-    def candidates(self, kind: RunConfig) -> list[RunConfig]:
-        """Return a kind of run with each combination of the values to select from."""
-        names = tuple(sorted(self.suite.select))
-        # The stage is part of a run's key: selecting and tested runs are never taken for each other.
-        return [replace(config, selected=names, stage="select") for config in self.suite.candidates(kind)]
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
         """Return a kind of run with its best values by validation, of equally good ones the lowest.
@@ -74,12 +75,13 @@ class Plan:
 
     def _tried(self, kind: RunConfig, records: Mapping[str, Record]) -> list[tuple[RunConfig, Trial]]:
         """Return a kind of run with each combination of values, and the known records of each; the lowest first."""
-        seeds, tried = self.suite.selecting_seeds(kind.task), []
-        for config in self.candidates(kind):
+        seeds = self.suite.selecting_seeds(kind.task)
+
+        def known(config: RunConfig) -> tuple[Record, ...]:
             keys = [config.with_seed(seed).key for seed in seeds]
-            known = tuple(records[key] for key in keys if key in records)
-            tried.append((config, Trial(config.label, config.selected_values, known, len(seeds))))
-        return sorted(tried, key=lambda pair: pair[1].order)
+            return tuple(records[key] for key in keys if key in records)
+
+        return trials_of(self.suite, kind, known)
 
     def testing(self, records: Mapping[str, Record]) -> list[RunConfig]:
         """Return the runs that are tested, task by task, so that the first table is there early.

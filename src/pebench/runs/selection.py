@@ -1,14 +1,15 @@
 """The choice among tried values by validation: one rule for what runs next and for what pages report."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import Any
 
-from pebench.config import sort_key
+from pebench.config import RunConfig, sort_key
 from pebench.runs.records import Record
+from pebench.runs.suite import Suite
 from pebench.tasks import recorded_task
 
 
@@ -64,3 +65,33 @@ def best(trials: Iterable[Trial]) -> Trial | None:
     config = known[0][0].records[0].config
     scores = [score for _, score in known]
     return known[recorded_task(config.task).best(scores, config.train.monitor)][0]
+
+
+def trials_of(
+    suite: Suite, kind: RunConfig, find: Callable[[RunConfig], tuple[Record, ...]]
+) -> list[tuple[RunConfig, Trial]]:
+    """Return the runs that a kind's settings are selected from, each with its trial, the lowest values first.
+
+    While the best value is at an end of the grid, the grid goes on there, as far as the suite says (`select_beyond`).
+
+    Args:
+        suite: The suite.
+        kind: Kind of run, before any value is chosen.
+        find: Returns the known records of the seeds that select, of a run with one value.
+    """
+    seeds = len(suite.selecting_seeds(kind.task))
+
+    def tried(config: RunConfig) -> tuple[RunConfig, Trial]:
+        return config, Trial(config.label, config.selected_values, find(config), seeds)
+
+    found = sorted(map(tried, suite.candidates(kind)), key=lambda pair: pair[1].order)
+    below, above = suite.beyond(kind.task)
+    while (below or above) and all(trial.settled for _, trial in found):
+        winner = best(trial for _, trial in found)
+        if below and winner is found[0][1]:
+            found.insert(0, tried(suite.candidate(kind, below.pop(0))))
+        elif above and winner is found[-1][1]:
+            found.append(tried(suite.candidate(kind, above.pop(0))))
+        else:
+            break
+    return found

@@ -97,12 +97,12 @@ class _Row:
             yield f"made under protocol {', '.join(older)}, expected {PROTOCOL_VERSION}: make the runs again"
             return
         plan, found = self.shared.plan(self.config), {record.config.key: record for record in self.records}
-        yield from self._missing("selecting run", plan.selecting(), found)
-        tested = plan.testing(found)
+        selecting, tested = plan.selecting(found), plan.testing(found)
+        yield from self._missing("selecting run", selecting, found)
         if suite.select and not tested:
             yield f"no value of {', '.join(suite.select)} is chosen, as not all that the suite tries have run"
         yield from self._missing("tested run", tested, found)
-        wanted = [*plan.selecting(), *tested]
+        wanted = [*selecting, *tested]
         self.kept = [found[config.key] for config in wanted if config.key in found]
         for record in self.kept:
             yield from (f"seed {record.config.seed}: {why}" for why in self._faults(record))

@@ -10,7 +10,7 @@ from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfi
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import quoted
 from pebench.runs.suite.encodings import Encoding, option_names
-from pebench.runs.suite.values import combinations, is_list, utc
+from pebench.runs.suite.values import can_go_on, combinations, is_list, utc
 from pebench.tasks import find_task
 
 MOST_SEEDS = 1_000_000
@@ -153,6 +153,18 @@ def _check_lists(name: str, values: Any, tasks: Sequence[str]) -> Iterator[str]:
     for found in lists:
         if not is_list(found) or not found:
             yield f"the values to select {name} from must be a list{where}, got {quoted(found)}."
+
+
+def check_select_beyond(count: int, grids: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield why grids cannot go on beyond their ends, where they are to."""
+    if count < 0:
+        yield f"select_beyond must be at least 0, got {count}."
+    for grid in grids if count > 0 else ():
+        if len(grid) != 1:
+            yield f"select_beyond goes with one setting to select, got {len(grid)}{': ' * bool(grid)}{', '.join(grid)}."
+        for name, values in grid.items():
+            if is_list(values) and not can_go_on(values):
+                yield f"select_beyond needs two positive numbers or more to go on from, got {name}={quoted(values)}."
 
 
 def margin_names(tasks: Iterable[str]) -> set[str]:

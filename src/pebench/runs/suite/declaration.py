@@ -14,7 +14,7 @@ from pebench.formatting import quoted
 from pebench.runs.costs import matched
 from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
-from pebench.runs.suite.values import combinations, fits, only_for, settings_for, type_text, utc
+from pebench.runs.suite.values import beyond, combinations, fits, only_for, settings_for, type_text, utc
 from pebench.tasks import configure, find_task
 
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
@@ -48,6 +48,8 @@ class Suite:
             with seeds of their own.
         selection_seeds: Number of seeds that each combination runs with, or this number by the task's name; one on the
             tasks without.
+        select_beyond: Number of further values that a row is tried at, one by one, beyond an end of its grid while the
+            best is at that end: after 2e-3 and 4e-3 comes 8e-3.
         where_served: Leave an encoding out where its card declares that it does not serve the task, such as one for
             grids on text; otherwise that is a mistake.
         cost: Measured cost, with the machine.
@@ -79,6 +81,7 @@ class Suite:
     along: Mapping[str, Mapping[Any, Mapping[str, Any]]] = field(default_factory=dict)
     select: Mapping[str, Sequence[Any] | Mapping[str, Sequence[Any]]] = field(default_factory=dict)
     selection_seeds: int | Mapping[str, int] = 1
+    select_beyond: int = 0
     where_served: bool = False
     cost: str = ""
     expect: str = ""
@@ -168,6 +171,9 @@ class Suite:
             mistakes += checks.check_comparisons(self.reference, self.contrasts, {kind.label for kind in kinds})
         for kind in kinds:
             mistakes += checks.check_selected_values(kind, self.grid(kind.task))
+            for values in itertools.chain(*self.beyond(kind.task)):
+                with checks.collected(mistakes):
+                    override(kind, values)
         if self.regime != "width" and not mistakes:
             kinds = self._matched(kinds, mistakes)
         if mistakes:
@@ -176,11 +182,24 @@ class Suite:
 
     def candidates(self, kind: RunConfig) -> list[RunConfig]:
         """Return a kind of run with each combination of the values to select from; none if nothing is selected."""
-        return [override(kind, values) for values in combinations(self.grid(kind.task))] if self.select else []
+        return [self.candidate(kind, values) for values in combinations(self.grid(kind.task))] if self.select else []
+
+    def candidate(self, kind: RunConfig, values: Mapping[str, Any]) -> RunConfig:
+        """Return a kind of run with one combination of the values to select from, as a run that selects."""
+        # The stage is part of a run's key: selecting and tested runs are never taken for each other.
+        return replace(override(kind, values), selected=tuple(sorted(self.select)), stage="select")
 
     def grid(self, task: str) -> dict[str, Sequence[Any]]:
         """Return the values that are tried on a task, by the setting that is selected."""
         return dict.fromkeys(self.select, ()) | settings_for(task, self.select)
+
+    def beyond(self, task: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the values that a row may be tried at below a task's grid and above it, the nearest first."""
+        ends: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
+        for name, values in self.grid(task).items():  # one setting: `check_select_beyond` refuses several
+            for end, further in zip(ends, beyond(values, self.select_beyond), strict=True):
+                end += [{name: value} for value in further]
+        return ends
 
     def _mistakes(self) -> Iterator[str]:
         """Yield the mistakes that can be found before any run is configured."""
@@ -193,6 +212,7 @@ class Suite:
         yield from checks.check_tasks("select with more seeds", self.selection_seeds, self.tasks)
         yield from checks.check_tested_seeds(self.tested_seeds, self.seeds)
         yield from checks.check_selecting_seeds(selecting, self.tested_seeds, self.selection_seeds, bool(self.select))
+        yield from checks.check_select_beyond(self.select_beyond, [self.grid(task) for task in self.tasks])
         yield from checks.check_selection(self.select, self.settings, self.regime, self.tasks)
         yield from checks.check_margins(self.margin, self.tasks)
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from types import UnionType
 from typing import Any, get_args, get_origin
 
+from pebench.config import python_value
+
 
 def is_list(value: Any) -> bool:
     """Return whether a value is a list or another sequence, but not text."""
@@ -23,6 +25,36 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     names = sorted(grid)  # so that the order of the settings changes nothing
     lists = [grid[name] for name in names]
     return [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
+
+
+def can_go_on(values: Any) -> bool:
+    """Return whether a grid has steps by which it can go on: two positive numbers or more."""
+    numbers = {python_value(value) for value in values} if is_list(values) else set()
+    numeric = all(isinstance(number, int | float) and number > 0 for number in numbers)
+    return numeric and len(numbers) > 1
+
+
+def beyond(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
+    """Return the values that follow a grid below and above, the nearest first.
+
+    Each is to the one before as the last two at that end are to each other, to three digits. A grid that cannot go on
+    has none.
+
+    Example:
+        >>> beyond([1e-3, 2e-3, 4e-3], 2)
+        ([0.0005, 0.00025], [0.008, 0.016])
+    """
+    if not can_go_on(values):
+        return [], []
+    numbers = sorted({python_value(value) for value in values})
+    return _steps(numbers[1], numbers[0], count), _steps(numbers[-2], numbers[-1], count)
+
+
+def _steps(before: Any, last: Any, count: int) -> list[Any]:
+    """Return the numbers that go on from two; whole ones if both are."""
+    whole, ratio = isinstance(before, int) and isinstance(last, int), last / before
+    exact = [last * ratio**step for step in range(1, count + 1)]
+    return [round(number) if whole else float(f"{number:.3g}") for number in exact]
 
 
 def only_for(tasks: Sequence[str], value: Any) -> Any:
