@@ -1,6 +1,10 @@
 """The three modules and their data in a Lightning Trainer of one's own: what docs/guides/lightning.md says works."""
 
+import functools
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +35,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*sync_dist=True"),  # the metrics are of all processes already
     pytest.mark.filterwarnings("ignore:SWA is currently only supported every epoch"),
 ]
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "lightning.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guides" / "lightning.md"
 SIZES: dict[str, Any] = {"d_model": 16, "num_layers": 2, "num_heads": 2}
 LABELS = torch.arange(40) % 5
 
@@ -90,14 +95,15 @@ def batch_of(data: Held) -> tuple[Tensor, ...]:
     return tuple(next(iter(data.val_dataloader())))
 
 
+def trainer_in(folder: Path | str, **options: Any) -> lightning.Trainer:
+    silent = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
+    usual = {"accelerator": "cpu", "logger": False, "default_root_dir": folder, "max_steps": 4}
+    return lightning.Trainer(**{**silent, **usual, **options})
+
+
 @pytest.fixture
 def trainer(tmp_path: Path) -> Any:
-    def make(**options: Any) -> lightning.Trainer:
-        silent = {"enable_progress_bar": False, "enable_model_summary": False, "enable_checkpointing": False}
-        usual = {"accelerator": "cpu", "logger": False, "default_root_dir": tmp_path, "max_steps": 4}
-        return lightning.Trainer(**{**silent, **usual, **options})
-
-    return make
+    return functools.partial(trainer_in, tmp_path)
 
 
 class Seen(lightning.Callback):
@@ -266,18 +272,29 @@ class Spare(PositionalEncoding):
         return x + self.used * state.sum(-1, keepdim=True).to(x.dtype)
 
 
+def losses_on_one_and_two_devices(module: str, encoding: str, folder: str) -> list[float]:
+    """The validation losses of one epoch, by names as a command line has them."""
+    (cls,) = [cls for cls in MODULES if cls.__name__ == module]
+    spare, found = encoding == Spare.__name__, []
+    ours = DDPStrategy(process_group_backend="gloo", start_method="fork", find_unused_parameters=spare)
+    for options in ({"devices": 1}, {"devices": 2, "strategy": ours}):
+        model, data = made(cls, Spare if spare else encoding)
+        fit = trainer_in(folder, max_steps=-1, max_epochs=1, limit_train_batches=3, **options)
+        fit.fit(model, data)
+        found.append(float(fit.callback_metrics["val/loss"]))
+    return found
+
+
 @pytest.mark.slow
 @every_module
-@pytest.mark.parametrize(("encoding", "find"), [("learned", False), (Spare, True)])
-def test_ddp(cls, encoding, find, trainer):
-    found = []
-    ours = DDPStrategy(process_group_backend="gloo", start_method="fork", find_unused_parameters=find)
-    for options in ({"devices": 1}, {"devices": 2, "strategy": ours}):
-        module, data = made(cls, encoding)
-        fit = trainer(max_steps=-1, max_epochs=1, limit_train_batches=3, **options)
-        fit.fit(module, data)
-        found.append(float(fit.callback_metrics["val/loss"]))
-    assert found[1] == pytest.approx(found[0], rel=1e-4)  # the batches are dealt out, and no example is lost
+@pytest.mark.parametrize("encoding", ["learned", Spare.__name__])
+def test_ddp(cls, encoding, tmp_path):
+    # in a process of its own, as PyTorch forks none that has computed gradients on several threads
+    words = [sys.executable, "-m", __name__, cls.__name__, encoding, str(tmp_path)]
+    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    one, two = json.loads(made.stdout.splitlines()[-1])
+    assert two == pytest.approx(one, rel=1e-4)  # the batches are dealt out, and no example is lost
 
 
 def test_the_guide_names_a_test_for_each_row():
@@ -291,3 +308,7 @@ def test_the_guide_names_a_test_for_each_row():
 def test_the_python_of_the_guide_runs():
     for snippet in re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
         exec(compile(snippet, GUIDE.name, "exec"), {})
+
+
+if __name__ == "__main__":  # of `test_ddp`
+    sys.stdout.write(json.dumps(losses_on_one_and_two_devices(*sys.argv[1:])))
