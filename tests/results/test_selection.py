@@ -364,3 +364,15 @@ def test_of_several_values_the_one_with_the_highest_metric_is_todays_where_that_
     (table,) = build_tables([*changed, *today])
     assert {r.config.train.learning_rate for r in table.records} == {BEST["add"]}
     assert table.superseded == tuple(changed)
+
+
+def test_values_that_only_some_rows_were_tried_at_are_told() -> None:
+    records = tuned()
+    assert "Tried besides" not in markdown(records)
+    further = [
+        replace(record, config=override(record.config, {RATE: value}), metrics={"val/loss": 99.0})
+        for record in records
+        for value in (0.05, 0.3)
+        if record.config.stage == "select" and record.config.encoding == "rope"
+    ]
+    assert " Tried besides at 0.05, 0.3: rope." in markdown([*records, *further])

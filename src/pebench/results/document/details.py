@@ -67,7 +67,20 @@ def _selection_text(table: Table) -> str:
     seeds = {record.config.seed for record in table.selecting}
     names, count = ", ".join(table.config.selected), counted(len(seeds), "seed")
     head = f"Selected on validation data, at equal budget, over {count} that {'is' if len(seeds) == 1 else 'are'} not"
-    return f"{head} tested: {names}, by the {texts.BEST[mode]} {metric}.{_narrow_text(table, metric)}"
+    text = f"{head} tested: {names}, by the {texts.BEST[mode]} {metric}."
+    return text + _further_text(table) + _narrow_text(table, metric)
+
+
+def _further_text(table: Table) -> str:
+    """Return the values that only some rows were tried at, in a sentence: a row at the end of its grid has more."""
+    tried: dict[str, list[str]] = {}
+    for trial in table.trials:
+        tried.setdefault(trial.label, []).append(", ".join(map(str, trial.values.values())))
+    shared, found = set.intersection(*map(set, tried.values())), dict[str, list[str]]()
+    for label, values in tried.items():
+        if further := [value for value in values if value not in shared]:
+            found.setdefault(", ".join(further), []).append(label)
+    return "".join(f" {texts.FURTHER} {values}: {', '.join(found[values])}." for values in found)
 
 
 def _narrow_text(table: Table, metric: str) -> str:

@@ -91,6 +91,7 @@ INSIDE = {
 """Title and meaning of each table of an analysis, by its group."""
 
 OLDER = "the records are older than this measurement."
+FURTHER = "Tried besides at"
 TIED = "Equal scores, of which the lowest value was taken"
 CLOSE = "Ahead by less than one standard deviation over seeds, so another seed might have chosen another value"
 BEST = {"min": "lowest", "max": "highest"}
