@@ -148,6 +148,8 @@ def text() -> list[Comparison]:
         (row("none", "full"), row("rope", "full"), "4x"),
         *((row("rope", "full-fusion"), row(name, "full-fusion"), "2x") for name in ("add-qk", "concat-qk")),
         (row("concat (d_p=16)", "full-fusion"), row("concat", "full-fusion"), "2x"),
+        (row("add (ratio=1.4)", "rivals"), row("add (centered=True)", "rivals"), ""),
+        (row("concat (centered=True)", "rivals"), row("concat", "rivals"), ""),
         (row(TABLE, "fusion-learned"), row("concat"), ""),
         (row("concat (d_p=8, table=learned)", "split-learned"), row(QUIETER_TABLE, "fusion-learned"), ""),
         *((row("concat-qk", "site"), row("add-qk", "site"), at) for at in ("2x", "4x")),
