@@ -17,6 +17,7 @@ from pebench.results import figures
 from pebench.results.across import Interval, Standing, Summary
 from pebench.results.contrasts import Equivalence
 from pebench.results.figures import cost, curves, differences, overview, ranks, style
+from pebench.results.figures.curves import size_ticks
 from pebench.results.page import Page
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
@@ -318,3 +319,20 @@ def test_what_is_too_long_or_too_much_is_not_drawn(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(figures, "MOST_ROWS", 4)
     assert figures.drawn([published_page().tables[0], *[table(add=[0.5])] * 2]) == [False, True, False]
     assert not list(figures.pictures(published_page()))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most", "expected"),
+    [
+        ([1, 1.25, 1.5, 2], 2, ["1x", "", "1.5x", "2x"]),
+        ([1, 1.25, 1.5, 2], 5, ["1x", "1.25x", "1.5x", "2x"]),
+        ([1, 2, 4, 8], 2, ["1x", "", "4x", "8x"]),
+        ([1, 2, 4, 8], 5, ["1x", "2x", "4x", "8x"]),
+        ([1.0], 2, ["1x"]),
+    ],
+)
+def test_sizes_that_are_close_leave_a_label_out(sizes: list[float], most: int, expected: list[str]) -> None:
+    axes = Figure().add_subplot()
+    size_ticks(axes, sizes, most)
+    assert [label.get_text() for label in axes.get_xticklabels()] == expected
+    assert list(axes.get_xticks()) == sizes

@@ -3,7 +3,7 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.results.figures.curves import lines
+from pebench.results.figures.curves import lines, size_ticks
 from pebench.results.figures.style import MUTED
 from pebench.results.grids import beside_control
 from pebench.results.stats import over_seeds
@@ -30,7 +30,7 @@ def draw(table: Table) -> Figure | None:
     def ticks(axes: Axes, most: int) -> None:
         axes.axvline(1.0, color=MUTED, linestyle=":", zorder=0)
         axes.axhline(0.0, color=MUTED, linewidth=0.8, zorder=0)
-        axes.set_xticks(ends, [f"{end}x" for end in ends])
+        size_ticks(axes, ends, most)
 
     title = f"test {difference_unit(table.task)} above sliding windows ↓"
     return lines(curves, title, "position, over the trained length", ticks)

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -61,6 +61,22 @@ def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axe
     ticks(axes, 5)
     legend_below(figure, found, lines=True)
     return figure
+
+
+def size_ticks(axes: Axes, sizes: Sequence[float], most: int) -> None:
+    """Mark sizes on the horizontal axis, in multiples of the trained one; where two are close, one has no label.
+
+    Args:
+        axes: The panel.
+        sizes: The sizes in order.
+        most: Number of marks that a panel of this width has room for.
+    """
+    labels, last = [], -math.inf
+    for size in sizes:
+        near = size - last < 0.6 * (sizes[-1] - sizes[0]) / most
+        labels.append("" if near else f"{size:g}x")
+        last = last if near else size
+    axes.set_xticks(sizes, labels)
 
 
 def _panels(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pebench.results.figures.curves import Curve, lines
+from pebench.results.figures.curves import Curve, lines, size_ticks
 from pebench.results.figures.style import MUTED
 from pebench.results.grids.measurements import size_factor
 from pebench.results.stats import over_seeds
@@ -30,7 +30,7 @@ def draw(table: Table) -> Figure | None:
 
     def ticks(axes: Axes, most: int) -> None:
         axes.axvline(1.0, color=MUTED, linestyle=":", zorder=0)
-        axes.set_xticks(sizes, [f"{size:g}x" for size in sizes])
+        size_ticks(axes, sizes, most)
 
     return lines(curves, f"test {headline(table.task)}", "length or width, over the trained one", ticks)
 
