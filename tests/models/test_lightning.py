@@ -291,9 +291,9 @@ def losses_on_one_and_two_devices(module: str, encoding: str, folder: str) -> li
 def test_ddp(cls, encoding, tmp_path):
     # in a process of its own, as PyTorch forks none that has computed gradients on several threads
     words = [sys.executable, "-m", __name__, cls.__name__, encoding, str(tmp_path)]
-    made = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
-    one, two = json.loads(made.stdout.splitlines()[-1])
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    one, two = json.loads(ended.stdout.splitlines()[-1])
     assert two == pytest.approx(one, rel=1e-4)  # the batches are dealt out, and no example is lost
 
 

@@ -15,7 +15,7 @@ from pebench.results.page import Page
 from pebench.runs.plan import Plan
 from pebench.runs.records import Record, read_records
 from pebench.runs.suite import Suite
-from pebench.runs.suite.values import beyond
+from pebench.runs.suite.values import further_values
 from tests.runs.plans import DECAY, RATE, asked, keys, plan_of, record
 
 RATES = [2e-3, 4e-3, 8e-3]
@@ -33,8 +33,8 @@ def around(best: float) -> Callable[[RunConfig], float]:
 def made(plan: Plan, score: Callable[[RunConfig], float | None]) -> dict[str, Record]:
     """Records of all that a plan asks for, round by round."""
     records: dict[str, Record] = {}
-    while new := [config for config in plan.selecting(records) if config.key not in records]:
-        records |= {config.key: record(config, score(config)) for config in new}
+    for runs in plan.rounds(records):
+        records |= {config.key: record(config, score(config)) for config in runs}
     return records
 
 
@@ -100,11 +100,11 @@ def test_values_that_diverge_are_an_end_of_their_own() -> None:
 
 
 def test_steps_are_those_of_the_end_and_whole_numbers_stay_whole() -> None:
-    assert beyond([2.8e-3, 4e-3, 5.6e-3], 2) == ([1.96e-3, 1.37e-3], [7.84e-3, 1.1e-2])
-    assert beyond([1e-2, 1e-3, 1e-1], 1) == ([1e-4], [1.0])
-    assert beyond(["2e-3", "4e-3"], 1) == ([1e-3], [8e-3])  # of a command line
-    assert beyond([16, 32], 2) == ([8, 4], [64, 128])
-    assert [type(value) for value in beyond([16, 32], 1)[0]] == [int]
+    assert further_values([2.8e-3, 4e-3, 5.6e-3], 2) == ([1.96e-3, 1.37e-3], [7.84e-3, 1.1e-2])
+    assert further_values([1e-2, 1e-3, 1e-1], 1) == ([1e-4], [1.0])
+    assert further_values(["2e-3", "4e-3"], 1) == ([1e-3], [8e-3])  # of a command line
+    assert further_values([16, 32], 2) == ([8, 4], [64, 128])
+    assert [type(value) for value in further_values([16, 32], 1)[0]] == [int]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +115,7 @@ def test_steps_are_those_of_the_end_and_whole_numbers_stay_whole() -> None:
         ({"select": {RATE: RATES, DECAY: [0.1, 0.2]}}, f"goes with one setting to select, got 2: {RATE}, {DECAY}"),
         ({"select": {RATE: [1e-3]}}, f"two positive numbers or more to go on from, got {RATE}"),
         ({"select": {DECAY: [0.0, 0.1]}}, f"two positive numbers or more to go on from, got {DECAY}"),
+        ({"select": {RATE: [[1e-3], [1e-2]]}}, "two positive numbers or more"),
         ({"select": {"train.precision": ["32-true", "64-true"]}}, "two positive numbers or more"),
         ({"select": {"model.dropout": [0.3, 0.6]}}, r"dropout must be .* got 1\.2"),
     ],

@@ -119,6 +119,8 @@ def test_all_mistakes_of_a_selection_are_told_at_once() -> None:
         ({"selection_seeds": {"vit-digits": 0}}, r"selection_seeds must be at least 1, got \{'vit-digits': 0\}"),
         ({"selection_seeds": {"vit-digit": 2}}, "unknown task .* 'vit-digit'"),
         ({"select": {RATE: 1e-3}}, "must be a list, got 0.001"),
+        ({"select": {RATE: [[1e-3], [1e-2]]}}, r"train\.learning_rate"),
+        ({"select": {RATE: ["[1]"]}}, r"train\.learning_rate"),
         ({"seeds": [SELECTION_SEED]}, "select and cannot be tested"),
     ],
     ids=str,

@@ -68,10 +68,10 @@ def preview_suite(
     how, remarks = execution(out, options), list[str]()
     plan = settled(make_plan(suite), how, remarks.append)
     selecting, known, taken = list[RunConfig](), dict[str, Record](), dict[str, Record]()
-    while len(asked := plan.selecting(known)) > len(selecting):  # more where records ask for values beyond the grid
-        selecting = asked
-        known |= load_records(selecting, how.out)
-        taken |= take_published(selecting, known, plan.suite, how)
+    for runs in plan.rounds(known):
+        selecting += runs
+        known |= load_records(runs, how.out)
+        taken |= take_published(runs, known, plan.suite, how)
         known |= taken
     # Of the tested runs only those whose settings are chosen already; the others are counted by `undecided`.
     testing = plan.testing(known)

@@ -162,12 +162,9 @@ def run_suite(
 
 def _stages(plan: Plan, records: Mapping[str, Record]) -> Iterator[tuple[str, list[RunConfig]]]:
     """Yield the title and the runs of each stage; which runs these are depends on the records of those before."""
-    made, title = set[str](), SELECTING
-    while runs := [config for config in plan.selecting(records) if config.key not in made]:
+    for number, runs in enumerate(plan.rounds(records)):
         yield TABLES, table_sources(runs)
-        yield title, runs
-        made |= {config.key for config in runs}
-        title = BEYOND
+        yield BEYOND if number else SELECTING, runs
     runs = plan.testing(records)
     yield TABLES, table_sources(runs)
     yield TESTING, runs

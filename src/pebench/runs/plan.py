@@ -4,10 +4,9 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from pebench.atomic import PART, write_text
 from pebench.config import RunConfig
@@ -19,8 +18,6 @@ from pebench.runs.suite import Suite
 
 PLANS = "plans"
 """Folder of the plans that were made for an output folder, under it."""
-
-NO_RECORDS: Mapping[str, Record] = MappingProxyType({})
 
 TRIES = 5
 """Number of times that a plan is written before it is left out: `pebench status` alone needs it."""
@@ -38,18 +35,31 @@ class Plan:
     suite: Suite
     kinds: Sequence[RunConfig]
 
-    def selecting(self, records: Mapping[str, Record] = NO_RECORDS) -> list[RunConfig]:
+    def selecting(self, records: Mapping[str, Record] | None = None) -> list[RunConfig]:
         """Return the runs that choose settings by validation, seed by seed; they come before those that are tested.
 
         Args:
             records: Records of such runs, by key: they may ask for values beyond the grid (see `trials_of`).
         """
         runs = []
-        for kind in self.kinds if self.suite.select else ():
-            for config, _ in self._tried(kind, records):
+        for kind in self.kinds:
+            for config, _ in self._tried(kind, records or {}):
                 runs += [config.with_seed(seed) for seed in self.suite.selecting_seeds(kind.task)]
         # By seed first, so that an interrupted suite has tried every value once. Sorting keeps the order of the kinds.
         return unique_runs(sorted(runs, key=lambda config: config.seed))
+
+    def rounds(self, records: Mapping[str, Record]) -> Iterator[list[RunConfig]]:
+        """Yield the runs that choose settings, round by round: those of the grids, then those beyond.
+
+        Args:
+            records: Records by key, to which those of a round are added before the next is asked for.
+        """
+        asked = set[str]()
+        while new := [config for config in self.selecting(records) if config.key not in asked]:
+            yield new
+            if not self.suite.select_beyond:
+                return
+            asked |= {config.key for config in new}
 
     def chosen(self, kind: RunConfig, records: Mapping[str, Record]) -> RunConfig | None:
         """Return a kind of run with its best values by validation, of equally good ones the lowest.

@@ -30,6 +30,11 @@ class Trial:
     seeds: int
 
     @property
+    def text(self) -> str:
+        """The values in words."""
+        return ", ".join(map(str, self.values.values()))
+
+    @property
     def order(self) -> list[Any]:
         """The key that sorts trials by their values, the lowest first; of equally good ones the first is chosen."""
         return [sort_key(value) for value in self.values.values()]

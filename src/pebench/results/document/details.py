@@ -75,7 +75,7 @@ def _further_text(table: Table) -> str:
     """Return the values that only some rows were tried at, in a sentence: a row at the end of its grid has more."""
     tried: dict[str, list[str]] = {}
     for trial in table.trials:
-        tried.setdefault(trial.label, []).append(", ".join(map(str, trial.values.values())))
+        tried.setdefault(trial.label, []).append(trial.text)
     shared, found = set.intersection(*map(set, tried.values())), dict[str, list[str]]()
     for label, values in tried.items():
         if further := [value for value in values if value not in shared]:

@@ -163,7 +163,7 @@ def sweep(table: Table) -> Grid:
     columns: dict[str, dict[str, Cell]] = {}
     for trial in sorted(table.trials, key=lambda trial: trial.order):
         cell = _trial_cell(trial, chosen.get(trial.label) == trial.values)
-        columns.setdefault(", ".join(map(str, trial.values.values())), {})[trial.label] = cell
+        columns.setdefault(trial.text, {})[trial.label] = cell
     labels = sorted({trial.label for trial in table.trials}, key=natural)
     grid = {"Encoding": words(labels)}
     for name, cells in columns.items():

@@ -14,7 +14,7 @@ from pebench.formatting import quoted
 from pebench.runs.costs import matched
 from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
-from pebench.runs.suite.values import beyond, combinations, fits, only_for, settings_for, type_text, utc
+from pebench.runs.suite.values import combinations, fits, further_values, only_for, settings_for, type_text, utc
 from pebench.tasks import configure, find_task
 
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
@@ -195,11 +195,12 @@ class Suite:
 
     def beyond(self, task: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the values that a row may be tried at below a task's grid and above it, the nearest first."""
-        ends: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
+        below, above = list[dict[str, Any]](), list[dict[str, Any]]()
         for name, values in self.grid(task).items():  # one setting: `check_select_beyond` refuses several
-            for end, further in zip(ends, beyond(values, self.select_beyond), strict=True):
-                end += [{name: value} for value in further]
-        return ends
+            lower, higher = further_values(values, self.select_beyond)
+            below += [{name: value} for value in lower]
+            above += [{name: value} for value in higher]
+        return below, above
 
     def _mistakes(self) -> Iterator[str]:
         """Yield the mistakes that can be found before any run is configured."""

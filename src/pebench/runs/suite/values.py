@@ -29,19 +29,19 @@ def combinations(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 def can_go_on(values: Any) -> bool:
     """Return whether a grid has steps by which it can go on: two positive numbers or more."""
-    numbers = {python_value(value) for value in values} if is_list(values) else set()
+    numbers = [python_value(value) for value in values] if is_list(values) else []
     numeric = all(isinstance(number, int | float) and number > 0 for number in numbers)
-    return numeric and len(numbers) > 1
+    return numeric and len(set(numbers)) > 1
 
 
-def beyond(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
+def further_values(values: Sequence[Any], count: int) -> tuple[list[Any], list[Any]]:
     """Return the values that follow a grid below and above, the nearest first.
 
     Each is to the one before as the last two at that end are to each other, to three digits. A grid that cannot go on
     has none.
 
     Example:
-        >>> beyond([1e-3, 2e-3, 4e-3], 2)
+        >>> further_values([1e-3, 2e-3, 4e-3], 2)
         ([0.0005, 0.00025], [0.008, 0.016])
     """
     if not can_go_on(values):
