@@ -13,7 +13,7 @@ from pebench import __version__
 from pebench.cli import main
 from pebench.config import CORE_ENCODINGS
 from pebench.encodings.registry import encoding_cards, load_encoding, parts_of
-from pebench.results.citations import OWN, bibliography, bibtex, fields_of, keys_of, link, sources
+from pebench.results.citations import OWN, bibliography, bibtex, fields_of, keys_of, link, sources, without_latex
 from pebench.results.tables import build_tables
 from pebench.results.writers.markdown import cite, inline
 from pebench.runs.suite import suite_files
@@ -48,6 +48,20 @@ def test_every_entry_is_cited_by_something():
 def test_keys_are_unique_and_none_is_lost():
     written = keys_in((ROOT / "src/pebench/results/references.bib").read_text(encoding="utf-8"))
     assert len(written) == len(set(written)) == len(bibliography()) - 1
+
+
+@pytest.mark.parametrize("key", bibliography())
+def test_words_of_an_entry_have_no_latex_in_them(key):
+    fields = fields_of(bibliography()[key])
+    shown = [link(key).text, link(key).title, without_latex(fields["author"]), without_latex(fields["title"])]
+    assert not [words for words in shown if set(words) & set("\\{}")]
+
+
+def test_letters_and_accents_are_those_of_the_name():
+    assert (
+        without_latex(r"{\O}hrstr{\o}m, Veli{\v{c}}kovi{\'c} and G{\"u}ldenring")
+        == "Øhrstrøm, Veličković and Güldenring"
+    )
 
 
 @pytest.mark.parametrize("key", bibliography())

@@ -2,6 +2,7 @@
 
 import functools
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +26,11 @@ from pebench.tasks.registry import is_task
 
 OWN = "pebench"
 """The key of pebench itself, which its own encodings and data sets name too."""
+
+LETTERS = {"O": "Ø", "o": "ø", "L": "Ł", "l": "ł"}
+"""Letters that LaTeX has a command for."""
+ACCENTS = {"'": "\u0301", '"': "\u0308", "v": "\u030c"}
+"""Combining characters by LaTeX's command."""
 
 # A mark of ours in the file, taken out of what is printed.
 IMAGES = "  keywords = {images},\n"
@@ -194,8 +200,7 @@ def title_and_link(key: str) -> tuple[str, str]:
     """Return the title of an entry and its address; empty where it has none."""
     fields = fields_of(bibliography()[key])
     link = f"https://arxiv.org/abs/{fields['eprint']}" if "eprint" in fields else fields.get("url", "")
-    # Braces and escapes are for LaTeX, and not for a link's words.
-    return re.sub(r"[{}]|\\\W", "", fields["title"]), link
+    return without_latex(fields["title"]), link
 
 
 def authors_and_year(key: str) -> str:
@@ -206,5 +211,19 @@ def authors_and_year(key: str) -> str:
         'Vaswani et al. 2017'
     """
     fields = fields_of(bibliography()[key])
-    first, *others = [name.partition(",")[0].strip("{} ") for name in fields["author"].split(" and ")]
+    first, *others = [name.partition(",")[0].strip() for name in without_latex(fields["author"]).split(" and ")]
     return f"{first}{' et al.' if len(others) > 1 else ''.join(f' and {name}' for name in others)} {fields['year']}"
+
+
+def without_latex(words: str) -> str:
+    r"""Return words of an entry as a page writes them: letters instead of commands, and no braces.
+
+    Example:
+        >>> without_latex(r"{\O}hrstr{\o}m and {Cabral Muchacho}, and Doll{\'a}r")
+        'Øhrstrøm and Cabral Muchacho, and Dollár'
+    """
+    for command, letter in LETTERS.items():
+        words = words.replace(f"{{\\{command}}}", letter)
+    # LaTeX puts an accent before its letter, {\'a} or {\v{c}}; Unicode puts it behind.
+    words = re.sub(r"""\\(['"v])\{?(\w)\}?""", lambda found: found[2] + ACCENTS[found[1]], words)
+    return unicodedata.normalize("NFC", re.sub(r"[{}]|\\(?=\W)", "", words))
