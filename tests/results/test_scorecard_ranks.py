@@ -1,5 +1,7 @@
 """Ranks with intervals: constructed rows whose separable pairs are known."""
 
+import random
+
 import pytest
 
 from pebench.results.scorecard.ranks import Rank, ranks
@@ -34,12 +36,44 @@ def test_two_that_are_not_separable_share_their_ranks_between_others_that_are() 
     assert intervals(rows) == {"best": "1", "one": "2 (2 to 3)", "other": "3 (2 to 3)", "worst": "4"}
 
 
-def test_separable_is_after_holms_correction_over_all_pairs() -> None:
-    """The pair alone has p = 0.023; beside three rows that scatter widely it is one of ten pairs."""
+def test_separable_is_after_correction_over_the_comparisons_of_a_row() -> None:
+    """The pair alone has p = 0.023; beside a row that scatters widely it is one of two, beside three one of four."""
     pair = {"a": dict.fromkeys(SEEDS, 1.0), "b": {seed: 1.0 + (seed - 1) / 10 for seed in SEEDS}}
     assert intervals(pair) == {"a": "1", "b": "2"}
-    found = intervals(pair | {label: row(1.3, 0.9, phase) for phase, label in enumerate("cde")})
+    wide = {label: row(1.3, 0.9, phase) for phase, label in enumerate("cde")}
+    found = intervals(pair | {"c": wide["c"]})
+    assert (found["a"], found["b"]) == ("1 (1 to 2)", "2 (2 to 3)")
+    found = intervals(pair | wide)
     assert (found["a"], found["b"]) == ("1 (1 to 5)", "2 (1 to 5)")
+
+
+def test_comparisons_of_other_rows_do_not_count() -> None:
+    """With p = 0.012 a pair is separable among four rows, as one of three comparisons, not as one of six pairs."""
+    pair = {"a": dict.fromkeys(SEEDS, 1.0), "b": {seed: 1.0 + (seed - 0.6) / 10 for seed in SEEDS}}
+    found = intervals(pair | {label: row(1.3, 0.9, phase) for phase, label in enumerate("cd")})
+    assert (found["a"], found["b"]) == ("1 (1 to 3)", "2 (2 to 4)")
+
+
+def test_the_best_has_its_rank_alone_just_when_no_other_may_be_the_best() -> None:
+    draw = random.Random(0)
+    alone = []
+    for _ in range(50):
+        rows = {label: {seed: 2 * place + draw.gauss(0, 1) for seed in range(5)} for place, label in enumerate("abcd")}
+        best, *others = ranks(rows, higher_is_better=True).values()
+        alone.append(best.last == 1)
+        assert alone[-1] == all(rank.first > 1 for rank in others)
+    assert set(alone) == {True, False}
+
+
+def test_the_best_of_equal_rows_is_left_out_as_rarely_as_is_said() -> None:
+    """Ten equal rows with five seeds each, drawn two hundred times: the first is the best as much as any other."""
+    draw = random.Random(0)
+    left_out = 0
+    for _ in range(200):
+        rows = {str(label): {seed: draw.gauss(0, 1) for seed in range(5)} for label in range(10)}
+        found = ranks(rows, higher_is_better=True)["0"]
+        left_out += (found.first, found.last) != (1, 10)
+    assert left_out <= 20  # 5 % are 10; twice as many have a chance of 0.2 %
 
 
 def test_the_middle_of_a_chain_may_lie_on_either_side() -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
-from pebench.results.stats import ALPHA, estimate
-from pebench.results.tables.comparing import compare_pairs
+from pebench.results.stats import ALPHA, estimate, paired_difference
 
 Values = Mapping[int, float]
 """Seed to value."""
@@ -33,9 +33,11 @@ class Rank:
 def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Rank]:
     """Return the rank of every row, the best mean first, with the interval of its rank.
 
-    Two rows are separable if their paired t-test has p < 5 % after Holm's correction over all pairs. All intervals hold
-    the true ranks at once with 95 % confidence: one misses only if a pair is called separable that is equal, or in the
-    wrong order, of which Holm's correction keeps the chance below 5 %.
+    Two rows are separable if their paired t-test has p < 5 % after Bonferroni's correction over the comparisons of a
+    row with all others. Each interval holds its row's true rank with 95 % confidence, as that of a mean holds the mean:
+    it misses only if a row is called separable that is equal, or on the other side, of which the correction keeps the
+    chance below 5 %. The rows that may be the first hold the best one with the same confidence. Holm's correction would
+    call a pair separable by the comparisons of one of its rows and not by those of the other.
     Rows with one seed, or without a common seed, cannot be told apart.
 
     Args:
@@ -43,8 +45,8 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
         higher_is_better: The direction of the metric.
 
     Source:
-        Al Mohamad, Goeman and van Zwet, "Simultaneous confidence intervals for ranks with application to ranking
-        institutions", which takes Tukey's test of independent samples for the pairs.
+        Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks", Review of Economic Studies 91(1), the marginal
+        confidence set, which takes a bootstrap for the comparisons; https://doi.org/10.1093/restud/rdad006.
 
     Example:
         >>> rows = {"a": {0: 1.0, 1: 1.1, 2: 1.2}, "b": {0: 5.0, 1: 5.1, 2: 5.2001}, "c": {0: 1.3, 1: 1.0, 2: 1.5}}
@@ -54,8 +56,9 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
     means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
     order = sorted(values, key=lambda label: means[label], reverse=higher_is_better)
     better, worse = dict.fromkeys(values, 0), dict.fromkeys(values, 0)  # numbers of rows separably better, and worse
-    for (one, other), (difference, p) in compare_pairs(values).items():
-        if p is not None and p < ALPHA:
+    for one, other in combinations(values, 2):
+        difference = paired_difference(values[one], values[other])
+        if difference and difference.p_value is not None and difference.p_value * (len(values) - 1) < ALPHA:
             winner, loser = (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
             better[loser] += 1
             worse[winner] += 1

@@ -18,8 +18,8 @@ TITLE = "Scorecard"
 LEAD = (
     "Every encoding of pebench in one table: how well it does, at the trained size and beyond it. A cell is the mean "
     "over seeds with half its 95 % interval; then the rank in its column, with the ranks that it may have, given which "
-    "rows are separable: those whose paired t-test has p < 5 % after Holm's correction over all pairs of the column. "
-    "Bold: rows that may be the best, as none is separably better."
+    "rows are separable: those whose paired t-test has p < 5 % after Bonferroni's correction over the comparisons of a "
+    "row with all others. Bold: rows that may be the best, as none is separably better."
 )
 """How to read the table."""
 
