@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
+from pebench.benchmarks.studies.comparisons import Comparison, published, row
 from pebench.benchmarks.studies.pages import write_page
-from pebench.benchmarks.studies.undeclared import Comparison, published, row
 from pebench.results.figures.style import COLOURS, INK, Mark, by_row, laid_out, legend_below, to_svg
 from pebench.results.grids import difference_unit, plus_minus
 from pebench.results.stats import Difference

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from pebench.benchmarks.studies import undeclared
+from pebench.benchmarks.studies import comparisons
 from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan
 from pebench.encodings.base import EncodingSpec, build_encoding
@@ -152,7 +152,7 @@ def along_the_run(page: str, task: str, metric: str, label: str, step: int) -> f
     scale = 100 if metric == "val/accuracy" else 1
 
     def values(name: str) -> dict[int, float]:
-        runs = undeclared.runs(task, undeclared.row(name, page))
+        runs = comparisons.runs(task, comparisons.row(name, page))
         curves = {seed: {point["step"]: point for point in run.curve} for seed, run in runs.items()}
         return {seed: scale * curve[step][metric] for seed, curve in curves.items()}
 
