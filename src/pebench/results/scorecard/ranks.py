@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
 
-from pebench.results.stats import ALPHA, estimate, paired_difference
+from pebench.results.stats import ALPHA, estimate
+from pebench.results.tables.comparing import differences_of_pairs
 
 Values = Mapping[int, float]
 """Seed to value."""
@@ -56,9 +56,8 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
     means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
     order = sorted(values, key=lambda label: means[label], reverse=higher_is_better)
     better, worse = dict.fromkeys(values, 0), dict.fromkeys(values, 0)  # numbers of rows separably better, and worse
-    for one, other in combinations(values, 2):
-        difference = paired_difference(values[one], values[other])
-        if difference and difference.p_value is not None and difference.p_value * (len(values) - 1) < ALPHA:
+    for (one, other), difference in differences_of_pairs(values).items():
+        if difference.p_value is not None and difference.p_value * (len(values) - 1) < ALPHA:
             winner, loser = (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
             better[loser] += 1
             worse[winner] += 1

@@ -47,12 +47,16 @@ def compare_pairs(
         values: Label to seed to value, for the rows of one table.
         declared: Number of pairs to correct for, if more are declared than have runs.
     """
-    found = {}
-    for earlier, later in itertools.combinations(values, 2):
-        if difference := paired_difference(values[later], values[earlier]):  # rows without a common seed have none
-            found[later, earlier] = difference
+    found = differences_of_pairs(values)
     p_values = holm([difference.p_value for difference in found.values()], declared)
     return {pair: (found[pair], p) for pair, p in zip(found, p_values, strict=True)}
+
+
+def differences_of_pairs(values: Mapping[str, Mapping[int, float]]) -> dict[tuple[str, str], Difference]:
+    """Return two labels to the later row minus the earlier one; rows without a common seed have no difference."""
+    pairs = itertools.combinations(values, 2)
+    found = {(later, earlier): paired_difference(values[later], values[earlier]) for earlier, later in pairs}
+    return {pair: difference for pair, difference in found.items() if difference}
 
 
 def fragile_rows(rows: Sequence[Row], reference: str, declared: int) -> dict[str, int]:
