@@ -195,6 +195,17 @@ def test_it_says_how_many_are_measured(records: list[Record]) -> None:
         assert f"4 of {len(encoding_cards())} encodings are measured so far." in write(scorecard(records))
 
 
+def test_it_says_how_many_rows_are_complete(records: list[Record]) -> None:
+    text = scorecard_markdown(scorecard(records))
+    assert "Rows with a value wherever they can have one: 2 in language and images.\n" in text, "rope has no images"
+    more = [
+        *runs("vit-cifar10", "learned", {"": 0.5}),
+        *runs("seq-recall", "rope", {"": 0.9, "4x": 0.5}, tier="minute"),
+    ]
+    text = scorecard_markdown(scorecard([*records, *more]))
+    assert ": 3 in language and images, 1 in the order tasks.\n" in text, "learned refuses other sizes"
+
+
 def test_nothing_measured_is_said() -> None:
     card = scorecard([])
     assert "Nothing is measured yet" in scorecard_markdown(card)

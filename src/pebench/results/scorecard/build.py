@@ -89,6 +89,11 @@ class Line:
         """True if any cell has a value."""
         return any(entry.estimate for entry in self.entries.values())
 
+    def complete(self, measures: Iterable[Measure]) -> bool:
+        """Return true if any of these columns has a value, and all have one that can."""
+        entries = [self.entries[measure.key] for measure in measures]
+        return any(entry.estimate for entry in entries) and all(entry.why != UNMEASURED for entry in entries)
+
 
 @dataclass(frozen=True, eq=False)
 class Scorecard:

@@ -69,8 +69,23 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
 
 
 def progress(card: Scorecard) -> str:
-    """Return how many encodings have any figure, in a sentence."""
-    return f"{sum(line.measured for line in card.lines)} of {len(card.lines)} encodings are measured so far."
+    """Return how many encodings have any figure, and how many have all that they can have."""
+    found = f"{sum(line.measured for line in card.lines)} of {len(card.lines)} encodings are measured so far."
+    real, order = _split(card)
+    complete = [
+        f"{sum(line.complete(measures) for line in card.lines)} in {name}"
+        for name, measures in (("language and images", real), ("the order tasks", order))
+        if measures
+    ]
+    if complete:
+        found += f" Rows with a value wherever they can have one: {', '.join(complete)}."
+    return found
+
+
+def _split(card: Scorecard) -> tuple[list[Measure], list[Measure]]:
+    """Return the columns of real data, and those of generated data."""
+    real = [measure for measure in card.measures if measure.group in REAL]
+    return real, [measure for measure in card.measures if measure.group not in REAL]
 
 
 def needs(card: Scorecard) -> Grid:
@@ -89,8 +104,7 @@ def tables(card: Scorecard) -> Iterator[tuple[str, Grid, str]]:
 
     Rows without any result on the tasks of a part are named below it.
     """
-    real = [measure for measure in card.measures if measure.group in REAL]
-    order = [measure for measure in card.measures if measure.group not in REAL]
+    real, order = _split(card)
     for heading, measures in (
         ("Language and images", real),
         ("Order tasks, at the trained size", [measure for measure in order if not measure.size]),
