@@ -44,15 +44,17 @@ def named_with_settings(task: str, varied: str) -> str:
 
 
 def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
-    """Return a line for each run that failed, then for each row's missing runs, then for each encoding's that select.
+    """Return a line for each run that failed, then for missing runs, then for those that select.
+
+    Rows that miss the same runs share a line.
 
     Args:
         absences: Absent runs of one table.
 
     Example:
         >>> lost = [Absence("vit-digits", "add", 7), *(Absence("vit-digits", "add", 9, values=x) for x in ("a", "b"))]
-        >>> absence_lines(lost)
-        [('Missing: add seed 7',), ('Missing: add, 2 runs that select, seed 9',)]
+        >>> absence_lines([*lost, Absence("vit-digits", "rope", 7)])
+        [('Missing: add, rope seed 7',), ('Missing: add, 2 runs that select, seed 9',)]
     """
     failed, tested, selecting = [], dict[str, list[int]](), dict[str, list[int]]()
     for absence in absences:
@@ -62,13 +64,22 @@ def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
             label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
             reason = absence.reason.replace("`", "'")  # a backtick would end the code that it stands in
             failed.append((f"Failed: {label} seed {absence.seed}: ", Code(reason)))
-    missing = [(f"Missing: {label} {seeds_text(seeds)}",) for label, seeds in tested.items()]
-    for label, seeds in selecting.items():
+    missing = [(f"Missing: {', '.join(labels)} {seeds_text(seeds)}",) for seeds, labels in _alike(tested)]
+    for seeds, labels in _alike(selecting):
         # A seed stands for several runs, one for each value that is tried; they are counted, and their seeds named
         # once.
         count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
-        missing.append((f"Missing: {label}, {count}, {seeds_text(set(seeds))}",))
+        each = " each" * (len(labels) > 1)
+        missing.append((f"Missing: {', '.join(labels)}, {count}{each}, {seeds_text(set(seeds))}",))
     return [*failed, *missing]
+
+
+def _alike(missed: dict[str, list[int]]) -> list[tuple[tuple[int, ...], list[str]]]:
+    """Return the seeds that rows miss, each with the rows that miss them."""
+    found = dict[tuple[int, ...], list[str]]()
+    for label, seeds in missed.items():
+        found.setdefault(tuple(seeds), []).append(label)
+    return [*found.items()]
 
 
 def absence_counts(absences: Sequence[Absence]) -> list[str]:

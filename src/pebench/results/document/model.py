@@ -19,6 +19,7 @@ class Comparison:
         values: Means of the headline metrics.
         differences: Differences to the reference; empty where there are none.
         absences: Runs of the tables without a value.
+        gap: The rows that nothing is tested of, in a sentence; empty if there are none.
         sources: Works that the results are based on.
     """
 
@@ -27,6 +28,7 @@ class Comparison:
     values: Grid
     differences: Grid
     absences: tuple[Absence, ...]
+    gap: str
     sources: Sources
 
 

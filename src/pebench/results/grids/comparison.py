@@ -21,7 +21,7 @@ def side_by_side(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
         page: The page that they are on.
         along: The setting that their columns are named by, if it is not the task.
     """
-    labels = _labels(tables, page)
+    labels = _labels(tables)
     grid = {"Encoding": words(labels)}
     for table in tables:
         task, most = table.task, max(len(row.values) for row in table.rows)
@@ -41,7 +41,7 @@ def front_page(tables: Sequence[Table], page: Page) -> Grid:
         tables: The tables to compare.
         page: The page that they are on.
     """
-    labels = _labels(tables, page)
+    labels = _labels(tables)
     grid = {"Encoding": words(f"`{label}`" for label in labels)}
     for table in tables:
         task, cells = table.task, {}
@@ -65,7 +65,7 @@ def differences(tables: Sequence[Table], page: Page, along: str = "") -> Grid:
     """
     if not any(row.difference for table in tables for row in table.rows):
         return {}
-    labels = [label for label in _labels(tables, page) if label != page.reference]
+    labels = [label for label in _labels(tables) if label != page.reference]
     grid = {"Encoding": words(labels)}
     for table in tables:
         task, equivalent = table.task, page.equivalences(table)
@@ -89,9 +89,15 @@ def _difference_cell(row: Row, task: Task, equivalent: Equivalence | None, most:
     return mean_cell(row.difference, task, "+", note + runs_note(n, most)).styled(style_of(row.verdict, equivalent))
 
 
-def _labels(tables: Sequence[Table], page: Page) -> list[str]:
-    """Return the labels of tables' rows, and of those that they lack."""
-    return sorted({label for table in tables for label in page.labels(table)}, key=natural)
+def without_runs(tables: Sequence[Table], page: Page) -> list[str]:
+    """Return the labels of rows that were asked for, and of which none of some tables has a run."""
+    asked = {label for table in tables for label in page.labels(table)}
+    return sorted(asked.difference(_labels(tables)), key=natural)
+
+
+def _labels(tables: Sequence[Table]) -> list[str]:
+    """Return the labels of tables' rows."""
+    return sorted({row.label for table in tables for row in table.rows}, key=natural)
 
 
 def _filled(cells: Mapping[str, Cell], labels: Sequence[str], table: Table, page: Page) -> list[Cell]:

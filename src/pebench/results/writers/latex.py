@@ -85,7 +85,8 @@ def _floats(content: Document) -> Iterator[Float]:
 
 def _comparison(group: Comparison, head: str, reference: str) -> Iterator[Float]:
     absent = "; ".join(absence_counts(group.absences))
-    yield Float(f"{head}: {INTERVAL}.{f' {absent}.' * bool(absent)}", group.values, group.sources)
+    caption = " ".join(filter(None, [f"{head}: {INTERVAL}.", absent and f"{absent}.", group.gap]))
+    yield Float(caption, group.values, group.sources)
     if group.differences:
         caption = f"Differences to {reference} ({group.title}): {INTERVAL}, paired by seed"
         yield Float(f"{caption}; words by tests corrected over each task's table.", group.differences, group.sources)

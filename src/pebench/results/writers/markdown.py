@@ -100,7 +100,8 @@ def _comparison(group: Comparison, content: Document) -> str:
     """Return the differences with their meaning, then the values that they are of."""
     parts = [pipe(group.differences), inline(content.differences_text)] if group.differences else []
     parts += [texts.VALUES] if group.differences else []
-    return "\n\n".join([*parts, pipe(group.values)])
+    parts += [pipe(group.values), words(group.gap)]
+    return "\n\n".join(filter(None, parts))
 
 
 def _section(section: Section, pictures: str) -> Iterator[str]:

@@ -94,6 +94,7 @@ def _comparison(group: Comparison) -> dict[str, Any]:
         "heading": group.heading,
         "means": _shown(group.values),
         "differences": group.differences and _shown(group.differences),
+        "gap": group.gap,
         "cite": _cite(group),
     }
 
