@@ -41,6 +41,7 @@ def text() -> list[Comparison]:
         (row("concat (d_p=8, table=learned)", "split-learned"), row(QUIETER_TABLE, "fusion-learned"), ""),
         *((row("transformer-xl", trial), row(other, trial), "") for other in ("rope", "concat-qk", "pope")),
         (row("pope", trial), row("rope", trial), ""),
+        *((row("cpe", trial), row(other, trial), "") for other in ("rope", "concat")),
         *((row("transformer-xl", trial), row(other, trial), "4x") for other in ("kerple-log", "xpos")),
         *((row("concat-qk", "site"), row("add-qk", "site"), at) for at in ("2x", "4x")),
         *((row("concat-qk", equal), row(other, equal), at) for other in ("rope", "add-qk") for at in ("2x", "4x")),
