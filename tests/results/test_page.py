@@ -16,7 +16,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record
 from pebench.tasks import configure
-from tests.results.page_records import SUITE, TASKS, heads, page, run, runs, whole, whole_text
+from tests.results.page_records import MEANS, SUITE, TASKS, heads, page, run, runs, whole, whole_text
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # they take long, and words do without
 
@@ -156,6 +156,8 @@ def test_the_answer_names_few_rows_of_many_and_counts_the_others() -> None:
 def test_the_answer_counts_tables_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pebench.results.answer.MOST_TABLES", 1)
     assert answer(whole())[0] == "Better than add: rope on 2 of 2 tables."
+    one = page([*runs(8, ["text-order"], rope=MEANS["add"]), *runs(8, ["vit-digits"])])
+    assert answer(one)[0] == "Better than add: rope (by 10.00 ± 0.09 points) on vit-digits."
 
 
 def test_what_says_where_runs_were_made_stands_in_the_provenance_alone() -> None:

@@ -22,7 +22,7 @@ MOST_ROWS = 4
 """Rows of a table that are named with their figures; further ones are counted."""
 
 MOST_TABLES = 4
-"""Tables whose rows are named with figures; of more, each row is named with the number of tables."""
+"""Tables whose rows are named with figures; where more have such rows, each is named with the number of tables."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def _listed(found: Sequence[Named], tables: int) -> str:
 
     Args:
         found: The rows, by table.
-        tables: Number of tables of the page; of more than `MOST_TABLES` rows are counted by table.
+        tables: Number of tables of the page.
     """
-    if tables <= MOST_TABLES:
+    if len(found) <= MOST_TABLES:
         return "; ".join(f"{_rows(one)} on {one.name}" for one in found)
     counts = Counter(row.label for one in found for row in one.rows)
     items = [f"{label} on {count}" for label, count in counts.most_common(MOST_ROWS)]
