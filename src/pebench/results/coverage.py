@@ -1,12 +1,13 @@
 """Coverage: the runs that a suite asks for, beside those that tables hold, and each run that has no value."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pebench.config import RunConfig, assignments
 from pebench.errors import UserError
+from pebench.formatting import natural
 from pebench.results.missing import Absence, absence_lines, named_with_settings
 from pebench.results.prose import plain
 from pebench.results.tables import Table
@@ -152,6 +153,12 @@ class Coverage:
         """The tasks or settings that nothing is tested on, in a sentence; empty if there are none."""
         names = ", ".join(dict.fromkeys(absence.table_name for absence in self.without_table))
         return f"Nothing tested: {names}." if names else ""
+
+    def row_gap(self, tables: Sequence[Table]) -> str:
+        """Return the rows that none of some tables has, in a sentence; empty if there are none."""
+        lacking = {kind.label for table in tables for kind in self.lacking(table)}
+        lacking.difference_update(row.label for table in tables for row in table.rows)
+        return f"Nothing tested yet of {', '.join(sorted(lacking, key=natural))}." if lacking else ""
 
     def table_name(self, table: Table) -> str:
         """Return the task of a table with the settings that the suite varies."""

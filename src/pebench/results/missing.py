@@ -64,8 +64,8 @@ def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
             label = f"{absence.label} ({absence.values}, selecting)" if absence.values else absence.label
             reason = absence.reason.replace("`", "'")  # a backtick would end the code that it stands in
             failed.append((f"Failed: {label} seed {absence.seed}: ", Code(reason)))
-    missing = [(f"Missing: {', '.join(labels)} {seeds_text(seeds)}",) for seeds, labels in _alike(tested)]
-    for seeds, labels in _alike(selecting):
+    missing = [(f"Missing: {', '.join(labels)} {seeds_text(seeds)}",) for seeds, labels in _alike(tested).items()]
+    for seeds, labels in _alike(selecting).items():
         # A seed stands for several runs, one for each value that is tried; they are counted, and their seeds named
         # once.
         count = f"{counted(len(seeds), 'run')} that select{'s' * (len(seeds) == 1)}"
@@ -74,12 +74,12 @@ def absence_lines(absences: Iterable[Absence]) -> list[Prose]:
     return [*failed, *missing]
 
 
-def _alike(missed: dict[str, list[int]]) -> list[tuple[tuple[int, ...], list[str]]]:
+def _alike(missed: dict[str, list[int]]) -> dict[tuple[int, ...], list[str]]:
     """Return the seeds that rows miss, each with the rows that miss them."""
     found = dict[tuple[int, ...], list[str]]()
     for label, seeds in missed.items():
         found.setdefault(tuple(seeds), []).append(label)
-    return [*found.items()]
+    return found
 
 
 def absence_counts(absences: Sequence[Absence]) -> list[str]:

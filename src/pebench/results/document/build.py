@@ -87,14 +87,13 @@ def _grouped(word: str, name: str, several: bool) -> str:
 
 
 def _comparison(name: str, heading: str, group: Sequence[Table], page: Page, along: str = "") -> Comparison:
-    lacking = ", ".join(grids.without_runs(group, page))
     return Comparison(
         title=name,
         heading=heading,
         values=grids.side_by_side(group, page, along),
         differences=grids.differences(group, page, along),
         absences=tuple(absence for table in group for absence in page.absences(table)),
-        gap=f"Nothing tested yet of {lacking}." if lacking else "",
+        gap=page.coverage.row_gap(group),
         sources=sources(group),
     )
 

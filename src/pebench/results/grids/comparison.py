@@ -89,12 +89,6 @@ def _difference_cell(row: Row, task: Task, equivalent: Equivalence | None, most:
     return mean_cell(row.difference, task, "+", note + runs_note(n, most)).styled(style_of(row.verdict, equivalent))
 
 
-def without_runs(tables: Sequence[Table], page: Page) -> list[str]:
-    """Return the labels of rows that were asked for, and of which none of some tables has a run."""
-    asked = {label for table in tables for label in page.labels(table)}
-    return sorted(asked.difference(_labels(tables)), key=natural)
-
-
 def _labels(tables: Sequence[Table]) -> list[str]:
     """Return the labels of tables' rows."""
     return sorted({row.label for table in tables for row in table.rows}, key=natural)
