@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import pebench
 from pebench.cli import main
 from pebench.config import RunConfig
 from pebench.engine.preview import preview_suite
@@ -125,6 +126,21 @@ def test_a_published_failure_is_not_taken_where_failures_are_tried_again(tmp_pat
         for again in (False, True)
     )
     assert (taken.published, tried.published) == (1, 0)
+
+
+def test_an_installed_package_finds_the_records_of_the_clone_that_it_is_called_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Path(pebench.__file__).parent
+    clone, elsewhere = tmp_path / "clone", tmp_path / "elsewhere"
+    (clone / "src" / "pebench").mkdir(parents=True)
+    elsewhere.mkdir()
+    monkeypatch.chdir(clone)
+    assert shipped_results() == package.parents[1] / "results", "not installed, so that its own clone counts"
+    monkeypatch.setattr("pebench.runs.published.shipped", lambda name: package / name)
+    assert shipped_results() == clone / "results"
+    monkeypatch.chdir(elsewhere)
+    assert shipped_results() != elsewhere / "results", "a folder of that name may be anybody's"
 
 
 def test_the_quickstart_trains_where_a_suite_that_is_published_whole_does_not(tmp_path: Path) -> None:

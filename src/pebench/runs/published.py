@@ -19,8 +19,15 @@ KEY = re.compile(rb'"key":"([^"]+)"')
 
 
 def shipped_results() -> Path:
-    """Return the folder of published records beside pebench's suites; a clone has it, an installed package does not."""
-    return shipped("benchmarks").parent / "results"
+    """Return the folder of published records: that of the clone that pebench is imported from, or else called in.
+
+    An installed package has suites and no records, but whoever installed it from a clone mostly works there.
+    """
+    home = shipped("benchmarks").parent
+    installed = home == Path(__file__).parents[1]
+    if installed and Path("src/pebench").is_dir():
+        return Path("results").absolute()
+    return home / "results"
 
 
 def published_records(runs: Sequence[RunConfig], folder: Path) -> dict[str, Record]:
