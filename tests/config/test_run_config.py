@@ -19,6 +19,7 @@ from pebench.config import (
     override,
     setting_names,
 )
+from pebench.errors import UserError
 from pebench.tasks import TASKS, configure
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,14 @@ def test_a_later_setting_counts_where_it_is_set_and_leaves_all_else_as_it_was() 
     assert "tied" not in CONFIG.to_dict()["model"]
     assert (RunConfig.from_dict(tied.to_dict()), RunConfig.from_dict(CONFIG.to_dict())) == (tied, CONFIG)
     assert [config.values_of(["model.tied"])["model.tied"] for config in (CONFIG, tied)] == [False, True]
+
+
+@pytest.mark.parametrize("spelling", ["null", "None", None])
+def test_none_may_be_spelled_as_in_json_or_in_python(spelling: str | None) -> None:
+    assert CONFIG.model.d_ff == 100
+    assert override(CONFIG, {"model.d_ff": spelling}).model.d_ff is None
+    with pytest.raises(UserError, match=r"model.num_layers expects int"):
+        override(CONFIG, {"model.num_layers": spelling})
 
 
 def test_some_settings_come_in_the_order_in_which_they_were_named() -> None:

@@ -127,6 +127,7 @@ def typed(name: str, value: Any, kind: Any) -> Any:
     from jsonargparse import ArgumentError  # imported late: it takes 0.1 s, and --help does not need it
 
     parser = _parser(kind)
+    value = None if value == "None" else value  # as Python and error messages spell it
     try:
         # Text is parsed as a command line is, so that 1e-3 and true mean the same in a suite, in --set and in a file.
         if isinstance(value, str) or value is None:  # parse_object takes None for an absent value
