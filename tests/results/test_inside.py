@@ -49,7 +49,8 @@ def test_each_figure_is_read_from_its_measure() -> None:
     assert found["distance (1: uniform)"] == pytest.approx(0.5)
     assert found["position, second block (%)"] == 0.8
     assert found["position, output (%)"] == 0.7
-    assert found["loss without position's mean (+nats)"] == 0.3
+    assert found["without it, first block"] == 0.1
+    assert found["in another order, second block"] == 0.9
     assert found["shift by one, R²"] is None
     assert analysis_columns({}) == {}
     bag = {"probes": {"position": [0.9]}}  # of a model without blocks

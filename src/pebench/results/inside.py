@@ -19,7 +19,7 @@ class Figure:
     """One number of an analysis.
 
     Args:
-        group: Table that shows it: ``input``, ``attention``, ``ablation`` or ``layers``.
+        group: Table that shows it: ``input``, ``attention``, ``ablation``, ``layers`` or ``means``.
         title: Heading of its column.
         measure: Measure that it is of.
         read: Reader of the number.
@@ -93,7 +93,7 @@ FIGURES = (
     Figure("input", "shift by one, R²", "shift", _at("held_out", 0)),
     Figure("input", "collision margin", "collisions", _value("margin")),
     Figure("input", "loss without constant channels (+nats)", "constant_channels", _value("constant"), 1, 3),
-    Figure("input", "loss without as many others (+nats)", "constant_channels", _value("others"), 1, 3),
+    Figure("input", "loss without as many others, or all (+nats)", "constant_channels", _value("others"), 1, 3),
     *(Figure("attention", f"{name} (%)", "terms", _mean(name), 100, 1) for name in (*PRODUCTS, "bias")),
     Figure("attention", "distance (1: uniform)", "attention", _reach),
     *(Figure("ablation", f"without {name}", "ablation", _value(name), 1, 3) for name in PRODUCTS),
@@ -103,7 +103,10 @@ FIGURES = (
     Figure("layers", "position's R², best layer", "probes", _largest("position_r2")),
     Figure("layers", "token, input (%)", "probes", _at("token", 0), 100, 1),
     Figure("layers", "token, output (%)", "probes", _at("token", -1), 100, 1),
-    Figure("layers", "loss without position's mean (+nats)", "position_mean", _largest("position"), 1, 3),
+    Figure("means", "without it, first block", "position_mean", _at("position", 0), 1, 3),
+    Figure("means", "in another order, first block", "position_mean", _at("permuted", 0), 1, 3),
+    Figure("means", "without it, second block", "position_mean", _at("position", 1), 1, 3),
+    Figure("means", "in another order, second block", "position_mean", _at("permuted", 1), 1, 3),
 )
 """Every number that tables show, in their order."""
 

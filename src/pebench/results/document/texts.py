@@ -66,7 +66,8 @@ INSIDE = {
         "squared cosine, weighted by energy. Shift: R² of a linear map from each position to the next, on positions "
         "that it was not fitted on. Margin: the median distance from a sum to the nearest sum of other content, "
         "relative to the norm of content. Without constant channels: those of position that hardly vary set to zero, "
-        "and as many others at random. Rows without figures add nothing at the input." + _BOTH,
+        "and as many others at random, or all others if they are fewer. Rows without figures add nothing at the input."
+        + _BOTH,
     ),
     "attention": (
         "Content and position in the attention logits",
@@ -83,9 +84,15 @@ INSIDE = {
     "layers": (
         "What linear probes read from the layers",
         "Accuracy of linear probes on examples that they were not fitted on: of the exact position, and of the token "
-        "among the 256 most frequent ones. Position's R²: of a linear map to the number of the position. Without "
-        "position's mean: the largest rise of the loss, over blocks, if each position's mean vector is subtracted."
-        + _BOTH,
+        "among the 256 most frequent ones. Position's R²: of a linear map to the number of the position." + _BOTH,
+    ),
+    "means": (
+        "Loss without each position's mean vector",
+        "How much the loss on validation examples rises, in nats, if each position's mean vector is subtracted in "
+        "front of a block; and, as a control, if the same vectors are subtracted in a random order of positions, which "
+        "leaves position in place and adds as much of a wrong one. In front of the first block the vectors are what an "
+        "encoding adds to the input, so that all of it is taken away by construction. Means over seeds, ± half the "
+        "95 % interval.",
     ),
 }
 """Title and meaning of each table of an analysis, by its group."""

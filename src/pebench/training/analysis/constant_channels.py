@@ -13,7 +13,7 @@ SMALL = 0.07
 def constant_channels(capture: Capture) -> dict[str, float] | None:
     """Measure how much the loss rises if position's nearly constant channels are set to zero at the input.
 
-    As a control as many of the other channels are set to zero, chosen at random.
+    As a control as many of the other channels are set to zero, chosen at random, or all of them if they are fewer.
 
     Returns:
         ``share``, the part of position's channels that are nearly constant; ``loss``, in nats, on held-out examples;

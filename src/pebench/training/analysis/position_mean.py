@@ -9,11 +9,12 @@ from pebench.training.analysis.capture import Capture
 
 
 def position_mean(capture: Capture) -> dict[str, list[float] | float]:
-    """Measure how much the loss rises if position is taken away in front of one block, by subtracting its mean.
+    """Measure how much the loss rises if each position's mean vector is subtracted in front of one block.
 
-    Position then costs what a bias for each position would give: if subtracting one vector for each position undoes
-    what the encoding gives, the model has kept position as such a bias. As a control the same vectors are subtracted
-    in a random order of positions, which takes away as much energy.
+    In front of the first block this takes away all that an encoding adds to the input, by construction. Behind it, a
+    rise above the control says that the model reads position from one vector for each position. As a control the same
+    vectors are subtracted in a random order of positions, which leaves position in place and adds as much of a wrong
+    one; a model that is disturbed by that may lose more than without position.
 
     Returns:
         ``loss``, in nats, on the held-out examples; ``position`` and ``permuted``, a rise for each block.
