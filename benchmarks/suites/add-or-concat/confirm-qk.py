@@ -17,8 +17,7 @@ SUITE = Suite(
     declared="2026-11-26 18:51",
     shared_machine=True,
     cost=(
-        "39 runs, about 50 minutes on 2 cores, two at a time (estimated), since 15 are those of other suites: `pebench "
-        "merge results/fusion-parameters results/confirm --out runs/confirm-qk --suite confirm-qk`"
+        "39 runs, about 50 minutes on 2 cores, two at a time (estimated), since 15 are those of other suites"
     ),
     expect=(
         "add-qk is ahead of both, by less than in `fusion-parameters`: of its eleven rows it was looked at because it "

@@ -26,8 +26,7 @@ SUITE = Suite(
     declared="2026-11-26 07:25",
     shared_machine=True,
     cost=(
-        "81 runs, of which 36 are those of `full`: `pebench merge results/full --out runs/full-fusion --suite "
-        "full-fusion`; the others took 8 minutes on one H100, 15 at a time"
+        "81 runs, of which 36 are those of `full`; the others took 8 minutes on one H100, 15 at a time"
     ),
     expect=(
         "32 of 256 channels are better than 64, by less than 0.01, and 16 not clearly otherwise; concat-qk and add-qk "

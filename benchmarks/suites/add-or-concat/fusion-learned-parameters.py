@@ -35,8 +35,7 @@ SUITE = Suite(
     cost=(
         "230 runs on 2 cores, two at a time; the 72 new ones of WikiText-2 and CIFAR-10 took 2.6 hours, the 39 of "
         "SST-2 9 minutes, and the 27 of IMDB 1.7 hours; 92, where matching changes nothing, are those of `core`, "
-        "`scale-learned` and `fusion-learned`: `pebench merge results/core results/scale-learned "
-        "results/fusion-learned --out runs/fusion-learned-parameters --suite fusion-learned-parameters`"
+        "`scale-learned` and `fusion-learned`"
     ),
     expect=(
         "On WikiText-2 all three are ahead of a learned table that is added, concat by about as much as at equal width "

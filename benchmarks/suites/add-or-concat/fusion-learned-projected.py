@@ -31,8 +31,7 @@ SUITE = Suite(
     declared="2026-11-26 09:40",
     shared_machine=True,
     cost=(
-        "188 runs, of which 46 are those of `core`: `pebench merge results/core results/fusion-learned "
-        "--out runs/fusion-learned-projected --suite fusion-learned-projected`; the others took 3.5 hours on 2 cores, "
+        "188 runs, of which 46 are those of `core`; the others took 3.5 hours on 2 cores, "
         "two at a time"
     ),
     expect=(

@@ -37,8 +37,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "470 runs, about 13 hours on 2 cores, two at a time; 94 of them are core's: `pebench merge "
-        "results/core --out runs/fusion-learned --suite fusion-learned`"
+        "470 runs, about 13 hours on 2 cores, two at a time; 94 of them are core's"
     ),
     expect="As with the sinusoid (suite `fusion`), with smaller differences, since a trained table can leave channels.",
     decision=(

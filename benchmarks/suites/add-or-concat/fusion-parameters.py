@@ -36,8 +36,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "552 runs on 2 cores, two at a time: 444, about 12 hours, without IMDB's, whose 63 new ones took 2.6 hours; "
-        "230, where matching changes nothing, are those of `core` and `fusion`: `pebench merge results/core "
-        "results/fusion --out runs/fusion-parameters --suite fusion-parameters`"
+        "230, where matching changes nothing, are those of `core` and `fusion`"
     ),
     expect=(
         "As at equal width (suite `fusion`); concat-wide, whose trunk's feed-forward layers shrink most, loses. On "

@@ -32,8 +32,7 @@ SUITE = Suite(
     margin=MARGIN,
     declared="2026-11-22 14:43",
     cost=(
-        "513 runs, about 14 hours on 2 cores, two at a time; 171 of them are core's: `pebench merge "
-        "results/core --out runs/fusion --suite fusion`"
+        "513 runs, about 14 hours on 2 cores, two at a time; 171 of them are core's"
     ),
     shared_machine=True,
     expect=(

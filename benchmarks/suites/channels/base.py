@@ -24,8 +24,7 @@ SUITE = Suite(
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
-        "60 runs, about 1 hour on 2 cores, two at a time (estimated); 24 of them are core's: `pebench merge "
-        "results/core --out runs/base --suite base`"
+        "60 runs, about 1 hour on 2 cores, two at a time (estimated); 24 of them are core's"
     ),
     expect=(
         "The base of 100, which rope has on grids, helps: rows and columns have eight places, and by 10,000 half of "

@@ -21,9 +21,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "144 runs, about 5 hours on 2 cores, two at a time (estimated); 96 of them are those of `core` and `fusion`: "
-        "`pebench merge results/core results/fusion --out runs/channels --suite "
-        "channels`"
+        "144 runs, about 5 hours on 2 cores, two at a time (estimated); 96 of them are those of `core` and `fusion`"
     ),
     expect=(
         "On WikiText-2 the sinusoid of concat, added to the last 24 of 96 channels, is most of the way from add to "

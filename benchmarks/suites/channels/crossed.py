@@ -26,8 +26,7 @@ SUITE = Suite(
     declared="2026-11-23 20:30",
     shared_machine=True,
     cost=(
-        "64 runs, about 2 hours on 2 cores, two at a time; 24 of them are those of `site`: `pebench merge "
-        "results/site --out runs/crossed --suite crossed`"
+        "64 runs, about 2 hours on 2 cores, two at a time; 24 of them are those of `site`"
     ),
     expect=(
         "The crossed terms: concatenation is ahead at either weight, by a point or more, and the weight alone changes "

@@ -25,8 +25,7 @@ SUITE = Suite(
     declared="2026-11-25 21:24",
     shared_machine=True,
     cost=(
-        "60 runs, about 3 hours on 2 cores, two at a time; 36 of them are those of `split`: `pebench merge "
-        "results/split --out runs/few-channels --suite few-channels`"
+        "60 runs, about 3 hours on 2 cores, two at a time; 36 of them are those of `split`"
     ),
     expect=(
         "8 channels do as well as 24, as they do at a ratio of one in `split`, and so do 4. 2 fall behind: a sine and "

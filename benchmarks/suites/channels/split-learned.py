@@ -30,8 +30,7 @@ SUITE = Suite(
     declared="2026-11-26 23:00",
     shared_machine=True,
     cost=(
-        "188 runs, of which 94 are those of `core` and `fusion-learned`: `pebench merge results/core "
-        "results/scale-learned results/fusion-learned --out runs/split-learned --suite split-learned`; the "
+        "188 runs, of which 94 are those of `core` and `fusion-learned`; the "
         "others took 2.5 hours on 2 cores, two at a time"
     ),
     expect=(

@@ -18,8 +18,7 @@ SUITE = Suite(
     declared="2026-11-26 09:40",
     shared_machine=True,
     cost=(
-        "48 runs, of which 24 are those of `core` and `fusion-parameters`: `pebench merge results/core "
-        "results/fusion-parameters --out runs/split-parameters --suite split-parameters`; the others took 71 "
+        "48 runs, of which 24 are those of `core` and `fusion-parameters`; the others took 71 "
         "minutes on 2 cores that did other work too, two at a time"
     ),
     expect=(

@@ -15,10 +15,7 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-26 07:00",
     shared_machine=True,
-    cost=(
-        "110 runs on 2 cores, two at a time; the 44 new ones took 37 minutes, and 66 of them are core's: `pebench "
-        "merge results/core --out runs/split-text --suite split-text`"
-    ),
+    cost="110 runs on 2 cores, two at a time; the 44 new ones took 37 minutes, and 66 of them are core's",
     expect=(
         "Nothing separates, on either. Half of the channels for position halves the word table, which is nine tenths "
         "of these models, and if anything is told apart it is that, as less to overfit or less to know."

@@ -28,8 +28,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "175 runs, about 6 hours on 2 cores, two at a time; 50 of them are core's: `pebench merge "
-        "results/core --out runs/split --suite split`"
+        "175 runs, about 6 hours on 2 cores, two at a time; 50 of them are core's"
     ),
     expect=(
         "Few channels are enough: 8 do as well as the quarter that concat has otherwise (24 of 96, 16 of 64), and 4 "

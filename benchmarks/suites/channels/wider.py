@@ -23,8 +23,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "96 runs, about 4 hours on 2 cores, two at a time (estimated); 72 of them, all but one hour's, are those of "
-        "`fusion-parameters`: `pebench merge results/core results/fusion-parameters --out runs/wider "
-        "--suite wider`"
+        "`fusion-parameters`"
     ),
     expect=(
         "On WikiText-2 addition gains by the wider stream about what concat-wide has over concat, 0.03 bits per byte, "

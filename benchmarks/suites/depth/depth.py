@@ -22,8 +22,7 @@ SUITE = Suite(
     declared="2026-11-22 14:25",
     shared_machine=True,
     cost=(
-        "300 runs, about 9 hours on 2 cores, two at a time; 75 of them are core's: `pebench merge "
-        "results/core --out runs/depth --suite depth`"
+        "300 runs, about 9 hours on 2 cores, two at a time; 75 of them are core's"
     ),
     expect=(
         "Causal (WikiText-2): none is far behind with one layer and closes most of the gap by four, as deeper models "

@@ -17,8 +17,7 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-22 19:50",
     cost=(
-        "78 runs, about 25 minutes on 2 cores, two at a time (estimated); 39 of them are those of `encodings`: "
-        "`pebench merge results/encodings --out runs/order --suite order`"
+        "78 runs, about 25 minutes on 2 cores, two at a time (estimated); 39 of them are those of `encodings`"
     ),
     shared_machine=True,
     expect=(

@@ -18,8 +18,7 @@ SUITE = Suite(
     declared="2026-11-26 00:16",
     shared_machine=True,
     cost=(
-        "54 runs, about 45 minutes on 2 cores, two at a time (estimated); 27 of them are core's: `pebench merge "
-        "results/core --out runs/enlarged --suite enlarged`"
+        "54 runs, about 45 minutes on 2 cores, two at a time (estimated); 27 of them are core's"
     ),
     expect=(
         "With positions interpolated concatenation loses about as much as addition by images 1.5 times as wide and "

@@ -18,7 +18,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "144 runs, about 5 hours on 2 cores, two at a time; the 72 that select are core's, and the tested "
-        "ones take three: `pebench merge results/core --out runs/confirm --suite confirm`"
+        "ones take three"
     ),
     expect=(
         "On CIFAR-10 rope is below add, and so is concat, by less; on IMDB concat is equivalent to add, and rope is "

@@ -18,8 +18,7 @@ SUITE = Suite(
     declared="2026-11-27 15:10",
     shared_machine=True,
     cost=(
-        "60 runs, 1 to 2 hours on 2 cores, two at a time (estimated by `core`); 30 of them are those of `inside`: "
-        "`pebench merge runs/inside --out runs/multiplied --suite multiplied`"
+        "60 runs, 1 to 2 hours on 2 cores, two at a time (estimated by `core`); 30 of them are those of `inside`"
     ),
     expect=(
         "multiply is behind add on WikiText-2 and CIFAR-10, and ahead of none there: the sinusoid's fast channels "

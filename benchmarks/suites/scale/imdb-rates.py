@@ -18,9 +18,8 @@ SUITE = Suite(
     declared="2026-11-26 13:46",
     shared_machine=True,
     cost=(
-        "80 runs; 50 of them are those of `core`, `scale` and `split-text`: `pebench merge results/core "
-        "results/scale results/split-text --out runs/imdb-rates --suite imdb-rates`, once more when its "
-        "rates are chosen, for 8 of them; the others took 50 minutes on 2 cores, two at a time"
+        "80 runs; 50 of them are those of `core`, `scale` and `split-text`; the others took 50 minutes on 2 cores, two "
+        "at a time"
     ),
     expect=(
         "The loud addition chooses twice the rate and is no longer told from addition; half of the channels chooses "

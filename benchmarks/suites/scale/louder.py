@@ -26,8 +26,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "144 runs, about 5 hours on 2 cores, two at a time; 84 of them, all but two hours', are those of "
-        "`core`, `confirm` and `loudness`: `pebench merge results/core results/confirm "
-        "results/loudness --out runs/louder --suite louder`"
+        "`core`, `confirm` and `loudness`"
     ),
     expect=(
         "Either gains by loudness, about a point, as addition does. At equal loudness, louder or quieter, rotation is "

@@ -21,8 +21,7 @@ SUITE = Suite(
     declared="2026-11-23 15:00",
     shared_machine=True,
     cost=(
-        "120 runs, about 5 hours on 2 cores, two at a time; 96 of them, all but one hour's, are core's: "
-        "`pebench merge results/core --out runs/loudness --suite loudness`"
+        "120 runs, about 5 hours on 2 cores, two at a time; 96 of them, all but one hour's, are core's"
     ),
     expect=(
         "On WikiText-2 the sum made as loud as content alone differs from add by less than a quarter of what "

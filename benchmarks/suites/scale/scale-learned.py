@@ -21,8 +21,7 @@ SUITE = Suite(
     declared="2026-11-24 10:00",
     shared_machine=True,
     cost=(
-        "144 runs, about 5 hours on 2 cores, two at a time; 96 of them are core's: `pebench merge "
-        "results/core --out runs/scale-learned --suite scale-learned`"
+        "144 runs, about 5 hours on 2 cores, two at a time; 96 of them are core's"
     ),
     expect=(
         "The learned table, which varies from position to position more than a sinusoid of equal root mean square "

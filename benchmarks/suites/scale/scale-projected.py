@@ -22,8 +22,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "108 runs, about 3 hours on 2 cores, two at a time (estimated); 60 of them are those of `core`, `fusion` and "
-        "`scale`: `pebench merge results/core results/fusion results/scale --out "
-        "runs/scale-projected --suite scale-projected`"
+        "`scale`"
     ),
     expect="At every ratio concat-proj is worse than add-proj, as at a ratio of one, and than add.",
     decision=(

@@ -31,10 +31,7 @@ SUITE = Suite(
     margin=MARGIN,
     declared="2026-11-23 06:15",
     shared_machine=True,
-    cost=(
-        "423 runs, about 9 hours on 2 cores, two at a time; 141 of them are core's: `pebench merge "
-        "results/core --out runs/scale --suite scale`"
-    ),
+    cost="423 runs, about 9 hours on 2 cores, two at a time; 141 of them are core's",
     expect=(
         "The added sinusoid has a best ratio below one; concatenation hardly minds, and stays ahead on WikiText-2 at "
         "equal loudness. On SST-2, which hardly asks for order, only an addition three times as loud as the content "

@@ -24,8 +24,7 @@ SUITE = Suite(
     declared="2026-11-26 13:46",
     shared_machine=True,
     cost=(
-        "72 runs, of which 48 are those of `core` and `scale-learned`: `pebench merge results/core "
-        "results/scale-learned --out runs/table-pace-text --suite table-pace-text`; the others about an hour on "
+        "72 runs, of which 48 are those of `core` and `scale-learned`; the others about an hour on "
         "2 cores, two at a time (estimated)"
     ),
     expect=(

@@ -24,8 +24,7 @@ SUITE = Suite(
     declared="2026-11-25 21:59",
     shared_machine=True,
     cost=(
-        "72 runs, about 2 hours on 2 cores, two at a time; 48 of them are those of `scale-learned`: "
-        "`pebench merge results/scale-learned --out runs/table-pace --suite table-pace`"
+        "72 runs, about 2 hours on 2 cores, two at a time; 48 of them are those of `scale-learned`"
     ),
     expect=(
         "From a quiet start the pace hardly matters. From a loud one a slow table takes less of its noise back, and is "

@@ -20,9 +20,7 @@ SUITE = Suite(
     declared="2026-11-24 17:40",
     shared_machine=True,
     cost=(
-        "48 runs, about 20 minutes on 2 cores, two at a time, since 28 are those of other suites: `pebench "
-        "merge results/core results/confirm results/loudness results/louder results/site "
-        "--out runs/place --suite place`"
+        "48 runs, about 20 minutes on 2 cores, two at a time, since 28 are those of other suites"
     ),
     expect="At equal loudness, quiet or loud, the sum in queries and keys is about a point and a half better.",
     decision=(

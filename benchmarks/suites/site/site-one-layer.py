@@ -18,8 +18,7 @@ SUITE = Suite(
     declared="2026-11-23 06:15",
     shared_machine=True,
     cost=(
-        "72 runs, about 2 hours on 2 cores, two at a time (estimated); 36 of them are those of `depth`: `pebench "
-        "merge results/depth --out runs/site-one-layer --suite site-one-layer`"
+        "72 runs, about 2 hours on 2 cores, two at a time (estimated); 36 of them are those of `depth`"
     ),
     expect=(
         "add-qk is ahead of add by most of what it is ahead by with four layers (0.107 bits per byte), as rope is "

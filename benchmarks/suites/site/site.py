@@ -24,7 +24,7 @@ SUITE = Suite(
     shared_machine=True,
     cost=(
         "192 runs, about 8 hours on 2 cores, two at a time (estimated); 120 of them are those of `core` and of "
-        "`fusion`: `pebench merge results/core results/fusion --out runs/site --suite site`"
+        "`fusion`"
     ),
     expect=(
         "On WikiText-2 sinusoids of every layer are better than the one at the input, and add-qk is as good as "

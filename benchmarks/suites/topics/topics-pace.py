@@ -22,10 +22,7 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-26 11:55",
     shared_machine=True,
-    cost=(
-        "65 runs, of which 52 are those of `topics-quiet`: `pebench merge results/topics-quiet --out "
-        "runs/topics-pace --suite topics-pace`; the others took 10 minutes on 2 cores, two at a time"
-    ),
+    cost="65 runs, of which 52 are those of `topics-quiet`; the others took 10 minutes on 2 cores, two at a time",
     expect="At the pace of other weights the quiet table stays quiet and is level with no encoding at all.",
     decision=(
         "`topics-quiet` finds that a quiet start is no help. The pace explains what the table is behind by if the "

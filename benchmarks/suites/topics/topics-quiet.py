@@ -17,10 +17,7 @@ SUITE = Suite(
     margin=ACCURACY_MARGIN,
     declared="2026-11-26 11:25",
     shared_machine=True,
-    cost=(
-        "52 runs, of which 39 are those of `topics`: `pebench merge results/topics --out runs/topics-quiet "
-        "--suite topics-quiet`; the others took 10 minutes on 2 cores, two at a time"
-    ),
+    cost="52 runs, of which 39 are those of `topics`; the others took 10 minutes on 2 cores, two at a time",
     expect="The quiet table is level with no encoding at all, and ahead of the loud one.",
     decision=(
         "`topics` finds the learned table behind addition by more than two points with two layers, which its gate does "
