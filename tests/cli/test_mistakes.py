@@ -125,9 +125,9 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         (["new", "encoding", "my-encoding"], "got 'my-encoding'"),
         (["new", "encoding", "torch"], "'torch' is the name of an installed module"),
         (["completion", "bsh"], "unknown shell 'bsh'. Did you mean 'bash'?"),
-        (["runn"], "unknown verb 'runn'. Did you mean 'run'?"),
-        (["plot", "rope"], "unknown verb 'plot'. Did you mean 'plot-encoding'?"),
-        (["encodings"], "unknown verb 'encodings'. Did you mean 'list'?"),
+        (["runn"], "unknown command 'runn'. Did you mean 'run'?"),
+        (["plot", "rope"], "unknown command 'plot'. Did you mean 'plot-encoding'?"),
+        (["encodings"], "unknown command 'encodings'. Did you mean 'list'?"),
         (["run", "--tasks", "vit-digits"], "unknown argument '--tasks'. Did you mean --task? See: pebench run --help"),
         (["run", "vit-digits"], "unknown argument 'vit-digits'. A task is named by --task vit-digits."),
         (

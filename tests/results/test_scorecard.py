@@ -192,7 +192,7 @@ def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) 
 
 def test_it_says_how_many_are_measured(records: list[Record]) -> None:
     for write in (scorecard_markdown, scorecard_html):
-        assert f"4 of {len(encoding_cards())} encodings are measured so far." in write(scorecard(records))
+        assert f"4 of {len(encoding_cards())} encodings have figures in these tables." in write(scorecard(records))
 
 
 def test_it_says_how_many_rows_are_complete(records: list[Record]) -> None:
@@ -278,7 +278,7 @@ def test_markdown_has_a_table_for_each_kind_of_column(records: list[Record]) -> 
     assert sorted(shown[0]) == ["add", "learned", "none", "rope"]
     assert shown[1] == ["rope"]
     assert len(shown[2]) == len(encoding_cards())
-    assert "Not measured yet: `none`, `add`" in parts["Order tasks, at the trained size"]
+    assert "Without a row so far: `none`, `add`" in parts["Order tasks, at the trained size"]
     assert "For other kinds of model: " in parts["Order tasks, at the trained size"]
 
 

@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     top = Parser(prog="pebench", description="A benchmark of positional encodings for transformers.")
     top.add_argument("--version", action="version", version=f"pebench {__version__}")
     top.set_defaults(action=("start", "start_command"))  # what a verb replaces
-    verbs = top.add_subparsers(metavar="VERB", parser_class=Parser)
+    verbs = top.add_subparsers(metavar="COMMAND", parser_class=Parser)
     add_run(verbs)
     add_verbs(verbs)
     return top

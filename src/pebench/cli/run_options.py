@@ -46,7 +46,9 @@ def _add_what(group: Any) -> None:
     group.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default: the suite's, or 3)")
     group.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")
     group.add_argument(
-        "--tier", metavar="TIER", help=f"budget: {', '.join(TIERS)}; default: minute for embedded tasks, else core"
+        "--tier",
+        metavar="TIER",
+        help=f"budget: {', '.join(TIERS)}; default: minute for tasks that need no download, else core",
     )
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",

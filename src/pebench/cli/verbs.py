@@ -56,7 +56,7 @@ def _new(verbs: Any) -> None:
 def _completion(verbs: Any) -> None:
     verb = verbs.add_parser(
         "completion", help="print a script that completes commands in a shell",
-        description='Print a script that completes verbs, options and names. For bash: eval "$(pebench completion '
+        description='Print a script that completes commands, options and names. For bash: eval "$(pebench completion '
         'bash)"; for zsh the same; for fish: pebench completion fish | source.',
     )  # fmt: skip
     verb.add_argument("shell", metavar="SHELL", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")

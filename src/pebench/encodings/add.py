@@ -25,7 +25,7 @@ class AddEncoding(PositionalEncoding):
         centered: Subtract the sinusoid's mean over the trained positions, from every position, before it is scaled to
             ``ratio``.
         slowest_of: Width of a sinusoid of which the ``d_p`` slowest channels are taken; ``None`` takes one of d_p.
-        preserve_variance: Divide the sum by sqrt(1 + ratio² d_p/D), so that the blocks are given something as loud as
+        preserve_variance: Divide the sum by sqrt(1 + ratio² d_p/D), so that the blocks are given something as large as
             content alone, and what they add to it weighs as much as it does with encodings that leave the input alone.
 
     Shape:

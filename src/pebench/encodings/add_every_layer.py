@@ -17,8 +17,8 @@ class AddEveryLayerEncoding(TableEncoding):
     Args:
         spec: Sizes of the model; ``d_model`` must be a multiple of 2P.
         base: Base of the wavelengths, dimensionless.
-        ratio: Root mean square of what is added each time, relative to the content's at initialisation; 1/N tells the
-            last of N blocks as loudly as ``add`` does.
+        ratio: Root mean square of what is added each time, relative to the content's at initialisation; 1/N gives the
+            last of N blocks as much as ``add`` does.
 
     Shape:
         residual: (B, L, D) to (B, L, D).

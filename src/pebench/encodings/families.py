@@ -9,7 +9,7 @@ GROUPS = {
     "Queries and keys": "a rotation, a term, or channels of their own, in every layer",
     "Attention logits": "a term that depends on two positions or their offset, in every layer",
     "Content": "tokens are counted or weighted by what they are; their positions are not used",
-    "Other encodings": "restricts where another one acts, changes its positions, loudness or width, or combines two",
+    "Other encodings": "restricts where another one acts, changes its positions, scale or width, or combines two",
 }
 """Groups by what encodings act on, with descriptions; `group_of` returns the group of a card."""
 

@@ -81,7 +81,7 @@ class ConcatProjEncoding(AddProjEncoding):
         ratio: Root mean square of the projected vectors relative to the projected content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
         start: Of the matrix on the content: ``random``, behind which a random table's directions are far from equally
-            loud, or ``identity``, with which it begins as ``add-proj`` does.
+            large, or ``identity``, with which it begins as ``add-proj`` does.
 
     Shape:
         embed: (B, L, D) to (B, L, D).

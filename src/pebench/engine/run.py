@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
         tasks: A task's name, or several; see `pebench list tasks`.
         encodings: Encodings, ``"rope"`` or ``"concat(d_p=16)"``, or pairs of a name and options.
         seeds: Seeds 0 to this minus one, or the seeds themselves.
-        tier: Budget: ``smoke``, ``quick``, ``core`` or ``full``; None takes each task's default.
+        tier: Budget: ``smoke``, ``minute``, ``quick``, ``core`` or ``full``; None takes each task's default.
         settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
         vary: Settings that each value of makes a table of its own: ``{"model.num_layers": [1, 2, 4]}``.
         select: Settings to choose by validation, per task and encoding, with the values to try.

@@ -70,7 +70,7 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
 
 def progress(card: Scorecard) -> str:
     """Return how many encodings have any figure, and how many have all that they can have."""
-    found = f"{sum(line.measured for line in card.lines)} of {len(card.lines)} encodings are measured so far."
+    found = f"{sum(line.measured for line in card.lines)} of {len(card.lines)} encodings have figures in these tables."
     real, order = _split(card)
     complete = [
         f"{sum(line.complete(measures) for line in card.lines)} in {name}"
@@ -145,7 +145,7 @@ def _absent(card: Scorecard, shown: Sequence[Line], keys: Sequence[str]) -> str:
     unmeasured = [line for line in absent if line not in unserved]
     return " ".join(
         f"{title}: {', '.join(f'`{line.label}`' for line in lines)}."
-        for title, lines in (("Not measured yet", unmeasured), ("For other kinds of model", unserved))
+        for title, lines in (("Without a row so far", unmeasured), ("For other kinds of model", unserved))
         if lines
     )
 
@@ -200,6 +200,10 @@ def origins(card: Scorecard) -> Iterator[str]:
         )
     else:
         yield "Costs of a training step: not measured yet."
+    yield (
+        "Fused attention: yes where nothing is added to the attention logits. On a CPU PyTorch's kernel takes a fixed "
+        "bias, too; `studies/encoding_costs` says with which encodings."
+    )
     if missing := dict.fromkeys(measure.task for measure in card.unmeasured):
         yield f"Not measured yet: {', '.join(f'`{task}`' for task in missing)}."
 
