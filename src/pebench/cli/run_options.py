@@ -119,7 +119,7 @@ def _add_how(group: Any) -> None:
         help="measure in each trained model where content and position are, as pebench analyze does",
     )  # fmt: skip
     group.add_argument(
-        "--logger", action="append", default=[], metavar="PLACE",
+        "--logger", action="append", default=[], metavar="LOGGER",
         help="log to this Lightning logger too, beside TensorBoard (repeatable): lightning.pytorch.loggers.CSVLogger, "
         "'my_module:MyLogger(option=value)'",
     )  # fmt: skip

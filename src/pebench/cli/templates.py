@@ -119,7 +119,7 @@ TASK_TEST = '''\
 import pytest
 from pebench.conformance.tasks import TASK_PROPERTIES, TaskBench, check_task
 
-import <NAME>  # so that its place is found from any folder
+import <NAME>  # so that it is found from any folder
 
 BENCH = TaskBench("<NAME>:<NAME>")
 
