@@ -46,10 +46,9 @@ def _add_what(group: Any) -> None:
     group.add_argument("--seeds", type=int, metavar="N", help="run seeds 0 to N-1 (default: the suite's, or 3)")
     group.add_argument("--seed", type=int, action="append", metavar="S", help="run this seed (repeatable)")
     group.add_argument(
-        "--tier",
-        metavar="TIER",
+        "--tier", metavar="TIER",
         help=f"budget: {', '.join(TIERS)}; default: minute for tasks that need no download, else core",
-    )
+    )  # fmt: skip
     group.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="settings",
         help="change a setting (repeatable): model.*, data.*, train.*, or encoding.* for an encoding's option",

@@ -103,10 +103,10 @@ FIGURES = (
     Figure("layers", "position's R², best layer", "probes", _largest("position_r2")),
     Figure("layers", "token, input (%)", "probes", _at("token", 0), 100, 1),
     Figure("layers", "token, output (%)", "probes", _at("token", -1), 100, 1),
-    Figure("means", "without it, first block", "position_mean", _at("position", 0), 1, 3),
-    Figure("means", "in another order, first block", "position_mean", _at("permuted", 0), 1, 3),
-    Figure("means", "without it, second block", "position_mean", _at("position", 1), 1, 3),
-    Figure("means", "in another order, second block", "position_mean", _at("permuted", 1), 1, 3),
+    Figure("means", "without position's mean, first block (+nats)", "position_mean", _at("position", 0), 1, 3),
+    Figure("means", "without another position's mean, first block (+nats)", "position_mean", _at("permuted", 0), 1, 3),
+    Figure("means", "without position's mean, second block (+nats)", "position_mean", _at("position", 1), 1, 3),
+    Figure("means", "without another position's mean, second block (+nats)", "position_mean", _at("permuted", 1), 1, 3),
 )
 """Every number that tables show, in their order."""
 
