@@ -7,14 +7,18 @@ SUITE = Suite(
     name="what-where",
     question="Which encoding learns to find a token by content and to go so many tokens on from there?",
     tasks=["seq-what-where"],
-    encodings=["none", "add", "learned", "concat", "rope", "pope", "shaw", "t5-bias", "alibi", "path"],
+    encodings=[
+        *["none", "add", "learned", "concat", "rope", "pope", "shaw", "t5-bias", "alibi", "path"],
+        *["fox", "cpe", "partial-rope", "p-rope", "xpos", "transformer-xl", "fire", "kerple-log"],
+        *["add-qk", "concat-qk", "add-proj", "concat-proj", "gated-add"],
+    ],
     seeds=5,
     tier="minute",
     select={"train.learning_rate": [1.5e-3, 3e-3, 6e-3, 1.2e-2]},
     margin=ACCURACY_MARGIN,
     declared="2026-11-29 08:46",
     shared_machine=True,
-    cost="90 runs, about 45 minutes on 2 cores, two at a time (a run of pope took 50 s of one)",
+    cost="207 runs, about two hours on 2 cores, two at a time (a run of pope took 50 s of one)",
     expect=(
         "As in the paper pope is ahead of rope. shaw, whose offsets are separate from content too, is near pope; "
         "t5-bias, alibi and none, which cannot tell a left neighbour of the mark from others by layer one alone, stay "
@@ -31,5 +35,9 @@ SUITE = Suite(
         "pope 67 %, shaw 65, rope 46, add 26, t5-bias 26, none 21; at 5e-3 pope 62 and rope 24; pope 91 % after 4,000.",
         "The grid ended at 6e-3. By its rule it goes on to 1.2e-2 for all rows since 2026-11-29 09:13, when add, pope, "
         "rope and shaw had been tested: the first three chose 6e-3.",
+        "The last two lines of rows were added on 2026-11-30 07:11, for the scorecard, when the first ten were "
+        "published. The paired test of pope and rope is that of two rows and stays as it was; comparisons with add are "
+        "corrected for 22 rows now, not for nine. Expected of the new rows: transformer-xl, which has offsets and "
+        "contents of its own, is near pope; cpe, fire and kerple-log are above t5-bias; nobody is above pope.",
     ),
 )  # fmt: skip
