@@ -58,6 +58,8 @@ def test_each_figure_is_read_from_its_measure() -> None:
     bag = {"probes": {"position": [0.9]}}  # of a model without blocks
     assert analysis_columns({"trained": bag})["position, second block (%)"] is None
     assert analysis_columns({"trained": bag})["position, output (%)"] == 0.9
+    one = {"probes": {"position": [0.9, 0.7]}}  # of one block, behind which is the output
+    assert analysis_columns({"trained": one})["position, second block (%)"] is None
 
 
 def test_a_cell_has_mean_interval_and_control() -> None:

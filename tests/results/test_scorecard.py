@@ -168,7 +168,7 @@ def test_advice_names_the_best_and_what_is_as_good(records: list[Record]) -> Non
         "a vision transformer at its trained size", "a vision transformer for 1.5 times the side",
     ]  # fmt: skip
     one = found["a language model at its trained length"]
-    assert (one.take, one.result, one.among, one.fewest) == ("rope", "1.5150 ± 0.0373 bits per byte", 4, 3)
+    assert (one.take, one.result, one.among, one.fewest) == (("rope",), "1.5150 ± 0.0373 bits per byte", 4, 3)
     assert one.certainty == "the only one of 4 that may be the best"
     near = [
         replace(record, metrics={"test/bits_per_byte": 1.5 + 0.02 * seed})
@@ -178,14 +178,20 @@ def test_advice_names_the_best_and_what_is_as_good(records: list[Record]) -> Non
     assert one.certainty == "best mean of 5; these may be the best too: alibi"
 
 
+def test_advice_names_all_rows_that_are_equally_good(records: list[Record]) -> None:
+    one = next(iter(advice(scorecard([*records, *runs("lm-wikitext2", "xpos", {"": 1.5})]))))
+    assert one.take == ("rope", "xpos")
+    assert one.certainty == "equal, the best means of 5"
+
+
 def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) -> None:
     biased = runs("lm-wikitext2", "alibi", {"": 1.9, "4x": 1.2})
-    found = {one.need: one.take for one in advice(scorecard([*records, *biased]))}
+    found = {one.need: one.take[0] for one in advice(scorecard([*records, *biased]))}
     assert found["a language model that reads texts four times as long"] == "alibi"
     assert found["a language model that reads texts four times as long, with a fused attention kernel"] == "rope"
     assert "a language model that reads texts four times as long, with a KV cache" not in found
     gated = runs("lm-wikitext2", "fox", {"": 1.9, "4x": 1.1})
-    found = {one.need: one.take for one in advice(scorecard([*records, *gated]))}
+    found = {one.need: one.take[0] for one in advice(scorecard([*records, *gated]))}
     assert found["a language model that reads texts four times as long"] == "fox"
     assert found["a language model that reads texts four times as long, with a KV cache"] == "rope"
 

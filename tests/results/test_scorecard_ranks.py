@@ -93,5 +93,10 @@ def test_an_interval_holds_the_place_by_the_mean() -> None:
     assert ranks(rows, higher_is_better=False) == {"a": Rank(1, 1, 2), "b": Rank(2, 1, 2)}
 
 
+def test_rows_with_equal_means_share_a_place() -> None:
+    rows = {"b": row(1.0, 0.0, 0), "c": row(0.5, 0.01, 0), "a": row(1.0, 0.0, 0), "d": row(0.2, 0.01, 1)}
+    assert intervals(rows, higher_is_better=True) == {"b": "1 (1 to 2)", "a": "1 (1 to 2)", "c": "3", "d": "4"}
+
+
 def test_no_rows_have_no_ranks() -> None:
     assert ranks({}, higher_is_better=True) == {}

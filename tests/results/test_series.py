@@ -116,6 +116,13 @@ def test_a_difference_that_shrinks_is_narrower_whichever_way_it_points() -> None
         assert Change("none", "add", (ends[before], ends[after]), difference, 0.002).verdict.text == word
 
 
+def test_a_difference_that_may_be_zero_at_one_end_has_not_turned() -> None:
+    ends = (Estimate(0.1, 0.5, 8), Estimate(-4.0, 2.0, 8))
+    for before, after in (ends, ends[::-1]):
+        difference = Difference(after.mean - before.mean, 2.0, 8, 0.001)
+        assert Change("none", "add", (before, after), difference, 0.002).verdict.text == "changed"
+
+
 def test_a_change_is_told_at_the_seeds_that_both_ends_have_and_contrasts_may_be_lists() -> None:
     gaps = {1: [0.0, 0.02, 0.04, -0.9], 4: [0.1, 0.13, 0.12, None]}
     records = [

@@ -230,7 +230,7 @@ def test_a_record_that_cannot_be_read_is_kept(tmp_path: Path) -> None:
 
 def test_weights_of_another_attempt_are_not_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("pebench.training.runner.best_validation", lambda *_: {"best_step": 1})
+        patched.setattr("pebench.training.callbacks.Curve.best", lambda *_: {"best_step": 1})
         with pytest.raises(RuntimeError, match=r"best\.ckpt holds step 2, expected step 1: another process"):
             train(smoke(), options(tmp_path))
     assert train(smoke(), options(tmp_path)).metrics["best_step"] == 2  # tried again, it does not end so again

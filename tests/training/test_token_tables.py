@@ -9,12 +9,14 @@ import torch
 
 import pebench
 from pebench.config import RunConfig
+from pebench.data import datamodule_of
 from pebench.engine.observer import Observer, Stage
 from pebench.errors import UserError
 from pebench.runs.costs import cost
 from pebench.runs.records import WEIGHTS
 from pebench.runs.token_tables import table_source, table_sources
 from pebench.tasks import configure
+from pebench.training.runner import build
 from pebench.training.token_tables import principal
 from pebench.training.weights import load_weights
 
@@ -77,6 +79,8 @@ def test_runs_take_the_table_of_a_run_that_is_made_first(table: str, tmp_path: P
         found_table = table_of(configured(name, table), tmp_path)
         assert torch.allclose(found_table, expected, atol=1e-6) == (table == "frozen")
         assert torch.allclose(found_table, expected, atol=0.5)  # a few steps from where it began
+        began: Any = build(configured(name, table), datamodule_of(configured(name, table)), tmp_path)
+        assert torch.allclose((began.input.table * began.input.pace).detach(), expected, atol=1e-6)
         record = next(record for record in found.records if record.config.encoding == name)
         assert record.parameters["total"] == cost(record.config).parameters
         assert (

@@ -19,6 +19,7 @@ def analyze_command(options: argparse.Namespace) -> int:
     folders = [folder for source in options.runs for folder in run_folders(source)]
     from pebench.data import datamodule_of
     from pebench.training.analysis import analyze
+    from pebench.training.runner import build
     from pebench.training.weights import load_weights
 
     for number, folder in enumerate(folders, 1):
@@ -29,10 +30,10 @@ def analyze_command(options: argparse.Namespace) -> int:
         state = "known" if known else "measured"
         print(f"{number}/{len(folders)} {record.config.directory}: {state}", file=sys.stderr, flush=True)
         if not known:
-            model = load_weights(folder)
-            figures = analyze(model, datamodule_of(record.config, options.data_dir)).as_dict()
+            data, out = datamodule_of(record.config, options.data_dir), folder.parents[2]
+            figures = analyze(load_weights(folder), data, build(record.config, data, out)).as_dict()
             record = replace(record, analysis=figures)
-            write_record(record, folder.parents[2])
+            write_record(record, out)
     print(f"{counted(len(folders), 'run')} analyzed; their records hold the figures: pebench report shows them.")
     return 0
 

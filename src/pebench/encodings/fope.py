@@ -61,6 +61,7 @@ class FourierEncoding(RotaryEncoding):
     cite = ("hua2024fourier",)
     aliases = ("fourierpositionembedding",)
     axes = (1,)
+    relative = False  # the mixture of a pair depends on the position, unless one frequency is left
     paper = ("relative", "text")
     paper_size = 0
     shares: Tensor

@@ -207,5 +207,6 @@ def _change(change: Change, series: Series) -> str:
     ends = [Estimate(end.mean, None, end.n) for end in change.ends]
     before, after = (plus_minus(end, table.task.scale, table.task.digits, "+") for end in ends)
     pair = f"the gap of {change.first} to {change.second}"
-    words = "changes its sign" if change.verdict.outcome is Outcome.TURNED else f"is {change.verdict.outcome.value}"
+    outcome = change.verdict.outcome
+    words = {Outcome.TURNED: "changes its sign", Outcome.CHANGED: "changes"}.get(outcome, f"is {outcome.value}")
     return f"{pair} {words} ({before}, then {after} {difference_unit(table.task)})"

@@ -73,14 +73,16 @@ class Change:
 
     @property
     def verdict(self) -> Verdict:
-        """The finding on the change: narrower, wider or turned (its sign is another), if it is significant."""
+        """The finding on the change, if it is significant: narrower, wider, turned (its sign is another) or changed."""
         before, after = self.ends
         # Only whether it is significant is asked here, so the direction does not matter.
         found = verdict(self.difference, self.p_adjusted, higher_is_better=True)
         if not found.significant:
             return found
         if before.mean * after.mean < 0:
-            return Verdict(Outcome.TURNED, found.n)
+            # A difference that may be zero at one end has not been shown to have a sign there.
+            signs = [end.half_width is not None and abs(end.mean) > end.half_width for end in self.ends]
+            return Verdict(Outcome.TURNED if all(signs) else Outcome.CHANGED, found.n)
         # By size: which of the two rows is ahead is the same at both ends.
         return Verdict(Outcome.NARROWER if abs(after.mean) < abs(before.mean) else Outcome.WIDER, found.n)
 

@@ -69,6 +69,11 @@ def _at(name: str, layer: int) -> Reader:
     return read
 
 
+def _second_block(figures: Figures) -> float | None:
+    values = figures.get("position") or []
+    return values[1] if len(values) > 2 else None  # the last is of the output, behind all blocks
+
+
 def _reach(figures: Figures) -> float | None:
     distance, uniform = _mean("distance")(figures), _mean("uniform")(figures)
     return distance / uniform if distance is not None and uniform else None
@@ -98,7 +103,7 @@ FIGURES = (
     Figure("attention", "distance (1: uniform)", "attention", _reach),
     *(Figure("ablation", f"without {name}", "ablation", _value(name), 1, 3) for name in PRODUCTS),
     Figure("layers", "position, input (%)", "probes", _at("position", 0), 100, 1),
-    Figure("layers", "position, second block (%)", "probes", _at("position", 1), 100, 1),
+    Figure("layers", "position, second block (%)", "probes", _second_block, 100, 1),
     Figure("layers", "position, output (%)", "probes", _at("position", -1), 100, 1),
     Figure("layers", "position's R², best layer", "probes", _largest("position_r2")),
     Figure("layers", "token, input (%)", "probes", _at("token", 0), 100, 1),

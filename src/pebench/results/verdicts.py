@@ -15,6 +15,7 @@ class Outcome(Enum):
     NARROWER = "narrower"
     WIDER = "wider"
     TURNED = "turned"  # the difference has changed its sign
+    CHANGED = "changed"  # neither known to be wider or narrower, nor that its sign is another
     NOT_SEPARABLE = "not separable"  # which does not mean equal
     NOT_TESTED = "no test"
 

@@ -82,6 +82,17 @@ class Curve(Callback):
         self.points.append({"step": trainer.global_step, **trained, **metrics})
         self.on_progress(trainer.global_step, self.points[-1])
 
+    def best(self, metric: str, mode: str) -> dict[str, float]:
+        """Return the validation metrics at the step that is chosen, and that step.
+
+        Args:
+            metric: Metric that chooses.
+            mode: ``min`` or ``max``, whichever is best.
+        """
+        # Of equal points min and max return the first, as `best_checkpoint` keeps it.
+        point = (min if mode == "min" else max)(self.points, key=lambda point: point[metric])
+        return {"best_step": point["step"]} | {name: value for name, value in point.items() if name.startswith("val/")}
+
     def state_dict(self) -> dict[str, Any]:
         """Return the points, for a checkpoint."""
         return {"points": self.points, "train_loss": self.train_loss}

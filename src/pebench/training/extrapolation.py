@@ -45,7 +45,7 @@ def measure_extrapolation(
     """Measure the metrics of the test split at other sizes, without further training.
 
     A language model predicts the same tokens in longer windows, and, as a control, in windows of the trained length
-    that overlap by half, ``sliding``, which gain the same context as longer windows without their new positions.
+    that overlap by half, ``sliding``, which give half of the tokens more context, without new positions.
     A classifier's control is ``shuffled``, its tokens or patches in random order, which leaves a bag of them.
 
     Args:

@@ -108,7 +108,7 @@ def train(
 
     # Of training, as tests at other sizes differ; where runs share the process, nothing tells theirs from this one's.
     memory = None if turns_of_this_run() else environment.peak_memory_gib(trainer.strategy.root_device)
-    metrics = best_validation(attempt.curve.points, *attempt.task.monitored(config.train.monitor))
+    metrics = attempt.curve.best(*attempt.task.monitored(config.train.monitor))
     # Before the test, which must not be made with weights of another process.
     check_best(attempt.best, metrics["best_step"])
     shares: Mapping[str, Sequence[Any]] = {}
@@ -120,24 +120,27 @@ def train(
         metrics, beyond = metrics | sizes.metrics, sizes.facts
         if trainer.is_global_zero:
             # Parameters are a function of the seed: built again, the model is as it was before training.
-            untrained = build(config, data)
-            take_table(untrained, config, options.out)
+            untrained = build(config, data, options.out)
             shares = measure(untrained, module, data, stop)
 
     record = replace(_make_record(config, attempt, metrics, memory, shares), beyond=beyond)
     if options.analyze and config.stage == "test" and trainer.is_global_zero:
-        record = replace(record, analysis=_analyzed(module, data))
+        record = replace(record, analysis=_analyzed(module, data, build(config, data, options.out)))
     if trainer.is_global_zero:
         _keep_record(record, options, attempt)
     return record
 
 
-def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
+def build(config: RunConfig, data: TensorDataModule, out: Path | None = None) -> SequenceModule:
     """Return the model of a run, untrained.
 
     Args:
         config: Run to build it for.
         data: Data of its task; prepared here if need be.
+        out: Output folder with the run whose token table it takes, if it takes one; without it all is drawn.
+
+    Raises:
+        UserError: If the weights of that run are not there.
     """
     train = config.train
     module: SequenceModule = find_task(config.task).model_class()(
@@ -150,6 +153,8 @@ def build(config: RunConfig, data: TensorDataModule) -> SequenceModule:
         warmup=train.warmup,
         seed=config.seed,
     )
+    if out is not None:
+        take_table(module, config, out)
     return module
 
 
@@ -177,8 +182,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     """Build data, model, callbacks and trainer, and find where an earlier attempt stopped."""
     task, folder = find_task(config.task), options.out / config.directory
     data = datamodule_of(config, options.data_dir)
-    module = build(config, data)
-    take_table(module, config, options.out)
+    module = build(config, data, options.out)
     plugins = described_plugins(task, module.trunk.encoding)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
     checkpoint = folder / "checkpoints" / "last.ckpt"
@@ -204,19 +208,6 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     return Attempt(task, plugins, data, module, probed, trainer, logger, others, curve, stopwatch, best, start)
 
 
-def best_validation(curve: Sequence[Mapping[str, float]], metric: str, mode: str) -> dict[str, float]:
-    """Return the validation metrics at the step that is chosen, and that step.
-
-    Args:
-        curve: Points that `Curve` kept.
-        metric: Metric that chooses.
-        mode: ``min`` or ``max``, whichever is best.
-    """
-    # Of equal points min and max return the first, as `best_checkpoint` keeps it.
-    best = (min if mode == "min" else max)(curve, key=lambda point: point[metric])
-    return {"best_step": best["step"]} | {name: value for name, value in best.items() if name.startswith("val/")}
-
-
 def tested_metrics(logged: Mapping[str, Tensor]) -> dict[str, float]:
     """Return the metrics of the test split among those that the trainer logged."""
     return {name: float(value) for name, value in logged.items() if name.startswith("test/")}
@@ -231,10 +222,10 @@ def described_plugins(task: Task, encoding: torch.nn.Module) -> dict[str, Any]:
     return described
 
 
-def _analyzed(module: SequenceModule, data: TensorDataModule) -> dict[str, Any]:
+def _analyzed(module: SequenceModule, data: TensorDataModule, untrained: SequenceModule) -> dict[str, Any]:
     """Return the figures of `pebench.analyze`; nothing where they cannot be had."""
     try:
-        return analyze(module, data).as_dict()
+        return analyze(module, data, untrained).as_dict()
     except Exception as error:  # no reason to lose a run: `pebench analyze` may measure it later
         warnings.warn(f"this run was not analyzed: {blame(error)}", stacklevel=2)
         return {}

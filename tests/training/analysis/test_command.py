@@ -122,6 +122,11 @@ def test_a_model_of_ones_own_is_analyzed(task: str) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
     found = pebench.analyze(model, data)
     assert found.trained["energies"] == found.untrained["energies"]  # it was not trained
+    began = kind("concat", **data.model_arguments(), d_model=16, num_layers=1, num_heads=2, seed=model.seed + 1)
+    other = pebench.analyze(model, data, began)
+    assert other.trained["collisions"] == found.trained["collisions"]
+    assert other.untrained["collisions"] == pebench.analyze(began, data).untrained["collisions"]
+    assert other.untrained["collisions"] != found.untrained["collisions"]
     assert found.trained["energies"]["overlap"] == pytest.approx(0.0, abs=1e-9)
     assert found.trained["probes"]["position"][0] > 0.9
     assert all((value == before[name]).all() for name, value in model.state_dict().items())

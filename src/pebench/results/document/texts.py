@@ -13,8 +13,8 @@ DIFFERENCES = (
 EQUIVALENT = " Equivalent: a second test finds the difference to be smaller than {margins}."
 CHANGES = (
     "The difference between two rows at the first value and at the last, and how it changes, at equal seeds. Narrower, "
-    "wider or turned (the sign changes): a paired t-test of the change is significant, Holm-corrected over the "
-    "declared changes."
+    "wider, turned (the sign changes) or changed (the means have other signs, and one interval includes zero): a "
+    "paired t-test of the change is significant, Holm-corrected over the declared changes."
 )
 CONTRASTS = "Declared contrasts: the first minus the second at equal seeds, corrected for their number, run or not."
 PAIRS = (
@@ -34,7 +34,7 @@ SPEEDUP_BOUND = " *: at a seed the faster one was there by its first evaluation,
 EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
 OTHER_SIZES = " at other lengths or resolutions than the trained one"
 CONTROLS = {
-    "sliding": "windows of the trained length that overlap by half, which have more context too",
+    "sliding": "windows of the trained length that overlap by half, which give half of the tokens more context",
     "shuffled": "the tokens of each text, or the patches of each image, in random order, which leaves a bag of them",
 }
 """Controls of length or resolution extrapolation, each with what the test split is made to be."""
@@ -46,9 +46,9 @@ POLICY = (
 BY_POSITION = (
     "By how much a token's loss in long windows is above that of the same token in windows of the trained length that "
     "overlap by half, in {unit}, by its position in the long window, in trained lengths. Above zero the new positions "
-    "harm; below it the longer context helps. Up to the trained length long windows have less context than the "
-    "overlapping ones, so that a model loses more at their beginning. Of the longest windows that were measured, as "
-    "far as they reach. Means over seeds, ± half the 95 % interval."
+    "harm; below it the longer context helps. In the first half of the trained length long windows have less context "
+    "than the overlapping ones, so that a model loses more there. Of the longest windows that were measured, as far as "
+    "they reach. Means over seeds, ± half the 95 % interval."
 )
 SHARES = (
     "The position variance share: the part (%) of the variance of the residual stream, over the tokens of validation "

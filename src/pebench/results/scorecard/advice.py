@@ -69,15 +69,15 @@ class Advice:
 
     Args:
         need: The need in words.
-        take: The encoding with the best mean.
-        result: Its mean and interval, with the metric.
+        take: The encoding with the best mean; several if their means are equal.
+        result: Its mean and interval, with the metric; that of the first of several.
         as_good: Other encodings than which none is separably better, the best first.
         among: Number of encodings that were compared.
         fewest: Seeds of the row that has fewest.
     """
 
     need: str
-    take: str
+    take: tuple[str, ...]
     result: str
     as_good: tuple[str, ...]
     among: int
@@ -88,8 +88,10 @@ class Advice:
         """How sure it is, in a sentence."""
         if self.among == 1:
             return "the only one measured"
-        if self.as_good:
-            return f"best mean of {self.among}; these may be the best too: {', '.join(self.as_good)}"
+        if self.as_good or len(self.take) > 1:
+            best = f"best mean of {self.among}" if len(self.take) == 1 else f"equal, the best means of {self.among}"
+            others = f"; these may be the best too: {', '.join(self.as_good)}" if self.as_good else ""
+            return best + others
         return f"the only one of {self.among} that may be the best"
 
 
@@ -113,14 +115,14 @@ def _take(need: Need, measure: Measure, card: Scorecard) -> Advice | None:
         return None
     task = measure.card
     found = ranks({label: entry.values for label, entry in entries.items()}, task.higher_is_better)
-    best, *others = found
-    estimate = entries[best].estimate
+    best = tuple(label for label, rank in found.items() if rank.place == 1)
+    estimate = entries[best[0]].estimate
     assert estimate is not None
     return Advice(
         need=need.text,
         take=best,
         result=f"{plus_minus(estimate, task.scale, task.digits)} {result_unit(task)}",
-        as_good=tuple(label for label in others if found[label].first == 1),
+        as_good=tuple(label for label in found if label not in best and found[label].first == 1),
         among=len(entries),
         fewest=min(len(entry.values) for entry in entries.values()),
     )

@@ -124,8 +124,8 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
 
     A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
-    the learning rate, which may have been selected, for all rows from equally many. Rows are encodings as they are by
-    default.
+    the learning rate, which may have been selected, by each row from the grid of its suite. Rows are encodings as they
+    are by default.
 
     Args:
         records: Records of any runs, in any order.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pebench.results.stats import ALPHA, estimate
 from pebench.results.tables.comparing import differences_of_pairs
+from pebench.tasks import ROUNDING
 
 Values = Mapping[int, float]
 """Seed to value."""
@@ -15,7 +16,7 @@ class Rank:
     """Place of a row among others; 1 is the best.
 
     Args:
-        place: Place by the mean.
+        place: Place by the mean; rows with equal means share one.
         first: The best place that it may have: one more than there are rows that are separably better.
         last: The worst: as many as there are rows, less those that are separably worse.
     """
@@ -61,9 +62,11 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
             winner, loser = (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
             better[loser] += 1
             worse[winner] += 1
-    places = enumerate(order, start=1)
-    # with other seeds in each row a mean may lie outside
-    return {
-        label: Rank(place, min(place, 1 + better[label]), max(place, len(order) - worse[label]))
-        for place, label in places
-    }
+    found: dict[str, Rank] = {}
+    place, last = 0, None  # of the row before
+    for number, label in enumerate(order, start=1):
+        if last is None or abs(means[label] - last) > ROUNDING:
+            place, last = number, means[label]
+        # with other seeds in each row a mean may lie outside
+        found[label] = Rank(place, min(place, 1 + better[label]), max(place, len(order) - worse[label]))
+    return found

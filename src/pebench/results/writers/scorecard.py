@@ -93,7 +93,7 @@ def needs(card: Scorecard) -> Grid:
     found = list(advice(card))
     return {
         "You need": words(one.need for one in found),
-        "Take": words(f"`{one.take}`" for one in found),
+        "Take": words(", ".join(f"`{label}`" for label in one.take) for one in found),
         "Result": words(one.result for one in found),
         "How sure": words(one.certainty for one in found),
     }

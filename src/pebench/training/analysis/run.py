@@ -67,19 +67,21 @@ def _finite(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
-def analyze(model: SequenceModule, data: TensorDataModule) -> Analysis:
+def analyze(model: SequenceModule, data: TensorDataModule, untrained: SequenceModule | None = None) -> Analysis:
     """Measure where a model keeps content and position, and how its attention uses the two.
 
     Args:
         model: A trained model: one of a run, or one of your own with any encoding. It is not changed.
         data: Data of its task.
+        untrained: The same model as it was before training; by default its weights are drawn anew, from its seed.
     """
     data.model_arguments()  # prepares them if need be
     trained = copy.deepcopy(model).float()
-    untrained = copy.deepcopy(trained)
-    initialise(untrained, model.seed)
+    before = copy.deepcopy(untrained or trained).float().to(trained.device)
+    if untrained is None:
+        initialise(before, model.seed)
     of_untrained = {name: take for name, take in MEASURES.items() if name not in TRAINED_ALONE}
-    return Analysis(measure(trained, data, MEASURES), measure(untrained, data, of_untrained))
+    return Analysis(measure(trained, data, MEASURES), measure(before, data, of_untrained))
 
 
 def measure(model: SequenceModule, data: TensorDataModule, measures: Mapping[str, Measure]) -> dict[str, Any]:
