@@ -1,7 +1,10 @@
 """Errors that are raised on purpose: a user's mistake, a run that diverged, a run that was interrupted."""
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 from pebench.formatting import quoted
 
@@ -24,6 +27,30 @@ class InterruptedRunError(Exception):
 
 UNREADABLE = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
 """Exceptions of `ast.literal_eval` for text that is no literal."""
+
+
+LIBRARIES = ("site-packages", "dist-packages")
+"""Folders of installed packages."""
+
+
+def with_place(text: str, error: BaseException, own: bool = False) -> str:
+    """Return a text about an exception, and its file and line: the last ones of a user, else those that raised it.
+
+    Args:
+        text: The text.
+        error: The exception, as it was caught.
+        own: True to name lines of a user's files alone.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    found = [frame for frame in frames if not _is_library(frame.filename)] or frames * (not own)
+    return f"{text} ({found[-1].filename}:{found[-1].lineno})" if found else text
+
+
+def _is_library(file: str) -> bool:
+    """Return True for a file of pebench, of an installed package or of Python."""
+    path = Path(file)
+    folders = Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
+    return file.startswith("<") or bool({*LIBRARIES} & {*path.parts}) or any(path.is_relative_to(f) for f in folders)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:

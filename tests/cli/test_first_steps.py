@@ -88,8 +88,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_the_doctor_tells_what_can_run_and_how_long_it_takes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.get_num_threads", lambda: 1)
     told = ask("doctor")
     assert told.code == 0
+    assert " core" in told.text
+    assert ", 1 threads" not in told.text
     titles = [line for line in told.lines if not line.startswith(" ")]
     assert titles == ["Network", "Cache", "Data", "Machine", "Versions", "Time"]
     assert "does not answer within 2 s" in told.text

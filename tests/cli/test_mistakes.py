@@ -123,6 +123,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     [
         (["new", "encodign", "mine"], "unknown kind 'encodign'. Did you mean 'encoding'?"),
         (["new", "encoding", "my-encoding"], "got 'my-encoding'"),
+        (["new", "encoding", "class"], "'class' is a keyword of Python"),
         (["new", "encoding", "torch"], "'torch' is the name of an installed module"),
         (["completion", "bsh"], "unknown shell 'bsh'. Did you mean 'bash'?"),
         (["runn"], "unknown command 'runn'. Did you mean 'run'?"),
@@ -149,7 +150,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--pe", "rope", "--pe", "none", "--reference", "add"], "unknown reference 'add'. Valid: none, rope."),
         (["report", str(ROOT / "results" / "core" / "page.md")], "runs.jsonl, beside it, may."),
         (["report", str(ROOT / "results" / "core.jsonl")], f"does not exist. {str(ROOT / 'results' / 'core')!r} does."),
-        (["run"], "--task NAME, --data PATH or --suite NAME"),
+        (["run"], "expected --task NAME, --data PATH, --suite NAME or --config FILE. Try"),
         (["run", "--task", "vit-digits", "--config", "record.json"], "it does not go with --task."),
         (
             ["run", "--task", "vit-digits", "--suite", "core"],
@@ -237,6 +238,24 @@ def test_a_file_in_the_place_of_the_output_folder_is_told(tmp_path: Path, capsys
     (tmp_path / "file").touch()
     assert ask(*TWO_BY_TWO, out=tmp_path / "file").code == 2
     assert "--out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+@pytest.mark.parametrize("place", ["file/runs", "/proc/nowhere"])
+def test_a_folder_that_takes_no_files_is_told_before_any_run(
+    place: str, dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    code = ask(*SMOKE, "--pe", "none", *dry, out=tmp_path / place).code
+    # The superuser may write anywhere: there only the attempt tells, and a dry run makes none.
+    assert code == 2 or (dry and place == "/proc/nowhere" and code == 0)
+    error = capsys.readouterr().err
+    assert code == 0 or error.startswith(f"pebench: error: --out: cannot write in {str(tmp_path / place)!r} (")
+
+
+def test_a_dry_run_makes_no_folder(tmp_path: Path) -> None:
+    assert ask(*SMOKE, "--pe", "none", "--dry-run", out=tmp_path / "a" / "b").code == 0
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("text", ["raise SystemError('no')", "SUITE = 3", "def", ""])

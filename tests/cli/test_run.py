@@ -11,7 +11,7 @@ from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan, run_options
 from pebench.config import CORE_ENCODINGS
 from pebench.engine.execution import Execution, execution, gpu_groups, runs_at_a_time
-from pebench.engine.executors.worker import failed_record
+from pebench.engine.executors.worker import LOG, failed_record
 from pebench.errors import UserError
 from pebench.runs.records import FILE_NAME, find_record, read_records
 from pebench.runs.suite import Suite, load_suite
@@ -241,8 +241,21 @@ def test_a_run_that_fails_is_shown_and_makes_the_exit_code_1(tmp_path: Path) -> 
     (folder / "checkpoints").touch()  # a file where a folder must go
     answer = ask(*SMOKE, "--pe", "none", "--seed", "0", out=tmp_path)
     assert answer.code == 1
-    assert "[1/1] vit-digits none seed 0: FAILED: FileExistsError: " in answer.text
+    assert re.search(
+        r"^\[1/1\] vit-digits none seed 0: FAILED after \d+ s: FileExistsError: ", answer.text, re.MULTILINE
+    )
     assert "Failed: none seed 0: FileExistsError: " in answer.text
+    assert f"\nLog of a failed run: {folder / LOG}\n" in answer.text
+
+
+def test_a_few_failed_runs_are_named_with_their_folders(tmp_path: Path) -> None:
+    arguments = [*SMOKE, "--pe", "add", "--seeds", "5"]
+    for seed in range(5):
+        failed_record(configure("vit-digits", "add", seed, "smoke"), tmp_path, "killed", "the power failed", 1.0)
+    lines = [line for line in ask(*arguments, out=tmp_path).lines if "failed run" in line]
+    first = tmp_path / configure("vit-digits", "add", 0, "smoke").directory
+    assert (len(lines), lines[0]) == (4, f"Log of a failed run: {first}")
+    assert lines[-1] == f"  and 2 more failed runs: pebench status {tmp_path}"
 
 
 def test_a_dry_run_names_what_rows_differ_in_and_the_rate_that_they_share(
@@ -255,6 +268,14 @@ def test_a_dry_run_names_what_rows_differ_in_and_the_rate_that_they_share(
     rows = [line.split() for line in lines if line.startswith("vit-digits")]
     assert [row[head.index("model.num_layers")] for row in rows] == ["1", "2"]
     assert "Learning rate: 0.003, the same for every row of a task (--select chooses one for each)" in lines
+
+
+def test_a_dry_run_counts_the_pictures_of_encodings_and_quotes_the_declaration(tmp_path: Path) -> None:
+    told = ask(*SMOKE, "--pe", "rope", "--pe", "learned", "--seeds", "2", "--dry-run", out=tmp_path).text
+    # Of rope seed 0 has a picture, of the trained one both: 5 kB each, and 31 kB for three of four.
+    assert "Disk: about 113.0 kB, 28.2 kB a run (usual), and " in told
+    told = ask("run", "--suite", "quickstart", "--task", "vit-digits", "--dry-run", out=tmp_path).text
+    assert f"; the suite's declaration says: {load_suite('quickstart').cost}" in told
 
 
 def test_a_suite_whose_contrasts_are_of_other_rows_serves_some_of_its_rows() -> None:

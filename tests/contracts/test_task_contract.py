@@ -23,7 +23,9 @@ from tests.data.copies import WRITERS
 from tests.data.own_data import book, numbers, paired, tagged, texts, write_csv, write_images, write_jsonl
 
 EMBEDDED = [name for name, task in TASKS.items() if task.embedded]
-SMALL_COPY = [name for name in TASK_PROPERTIES if name != "chance"]  # whose labels are not those of the data set
+SMALL_COPY = [
+    name for name in TASK_PROPERTIES if name not in ("chance", "labels")
+]  # whose labels are not those of the data set
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +195,32 @@ class Boastful(Order):
         return {"accuracy": 0.5}
 
 
+class Fewer(Order):
+    """Has two of the three labels that it describes."""
+
+    def read(self) -> Prepared:
+        found = super().read()
+        parts = {name: part.clamp(max=1) for name, part in found.tensors.items() if "labels" in name}
+        return Prepared({**found.tensors, **parts}, found.meta)
+
+
+class Outside(Order):
+    """Does not check its labels, of which one is no class."""
+
+    check = TensorDataModule.check
+
+    def read(self) -> Prepared:
+        found = super().read()
+        return Prepared({**found.tensors, "val_labels": found.tensors["val_labels"] + 1}, found.meta)
+
+
+class Failing(Order):
+    """Cannot be read, nor tell its chance level."""
+
+    def read(self) -> Prepared:
+        raise KeyError("gone")
+
+
 def _kind(module: type) -> TaskKind:
     return replace(TEXT_CLASSIFICATION, module=module)
 
@@ -201,6 +229,9 @@ ORDER, DIGITS = TASKS["text-order"], TASKS["vit-digits"]
 NO_LINES = {"summary": "two\nlines"}
 MUTANTS: dict[str, tuple[str, Task, str]] = {
     "overlapping splits": ("splits", replace(ORDER, data=Overlapping), "of test in train too, got 100.0%"),
+    "other classes declared": ("labels", replace(ORDER, num_classes=1), "num_classes=3 in the Task, as its data"),
+    "too many classes": ("labels", replace(ORDER, data=Fewer), "num_classes=2, as labels in the splits go to 1"),
+    "a label outside": ("labels", replace(ORDER, data=Outside), "labels from 0 to 2, as num_classes=3"),
     "unstable fingerprint": ("fingerprint", replace(ORDER, data=Drifting), "the fingerprint"),
     "order by chance": ("order", replace(DIGITS, data=Unseeded), "the same batches for the same seed"),
     "order without seed": ("order", replace(DIGITS, data=SameOrder), "other batches for another seed"),
@@ -252,6 +283,14 @@ def test_a_broken_task_is_reported_with_exit_code_1(broken: Any, capsys: pytest.
     text = capsys.readouterr().out
     assert "broken  declares " in text
     assert "Broken properties: 2." in text
+
+
+def test_data_that_fail_are_broken_with_a_line_of_their_file(broken: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    broken(replace(ORDER, data=Failing, chance=None))
+    assert main(["verify", "text-order"]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"got KeyError: 'gone' \(\S+test_task_contract\.py:\d+\)", text)
+    assert "chance level of the data" in text
 
 
 def test_without_data_the_rest_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

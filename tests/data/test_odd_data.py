@@ -1,6 +1,7 @@
 """Odd data are refused before training: by file, column and row, in one message."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -12,10 +13,11 @@ from pebench.data import datamodule
 from pebench.data.base import Prepared
 from pebench.data.images import Digits
 from pebench.data.language import Grammar
+from pebench.data.puzzles import Copy
 from pebench.data.text import Order
 from pebench.engine.executors.server import _prepare
 from pebench.errors import UserError
-from pebench.tasks import configure
+from pebench.tasks import TASKS, configure
 from tests.data.copies import WRITERS, load, write_table
 
 COLUMN = {"text-imdb": "text", "text-sst2": "sentence", "text-agnews": "text"}
@@ -190,6 +192,17 @@ def spoiled(kind: type, change) -> type:
     return Spoiled
 
 
+class OneClass(Order):
+    """Has three labels, and describes one."""
+
+    num_classes = 1
+
+
+def without_test(tensors: dict[str, torch.Tensor]) -> None:
+    for name in [name for name in tensors if name.startswith("test")]:
+        del tensors[name]
+
+
 def without_a_token(tensors: dict[str, torch.Tensor]) -> None:
     lengths = tensors["train_lengths"]
     lengths[1] += lengths[0]
@@ -209,11 +222,17 @@ def without_a_token(tensors: dict[str, torch.Tensor]) -> None:
         (Digits, lambda t: t.update({f"val_{k}": t[f"val_{k}"][:0] for k in ("images", "labels")}), "val has no exam"),
         (Grammar, lambda t: t["test"].__setitem__(0, 35), "tokens of the split test: .* from 0 to 34, got 35"),
         (Grammar, lambda t: t.update(val=t["val"][:1]), "the split val has 1 tokens"),
+        (OneClass, lambda t: None, "labels of the split train: .* from 0 to 0, got [12] at .* that the data describe"),
+        (Order, without_test, r"read\(\) must return .* lacks test_tokens, test_lengths, test_labels\. It gave: tra"),
+        (Digits, lambda t: t.pop("val_images"), "It lacks val_images"),
+        (Grammar, without_test, "It lacks test"),
+        (Copy, without_test, "It lacks test_rows"),
+        (Order, lambda t: t.update(val_labels=[0]), "of tensors, but its 'val_labels' is a list"),
     ],
     ids=itertools.count(),
 )  # fmt: skip
 def test_tensors_that_no_model_can_take_are_refused(kind, change, words, tmp_path):
-    sizes = {"max_len": 16, "vocab_size": 10} if kind is Order else {}
+    sizes = {"max_len": 16, "vocab_size": 10} if issubclass(kind, Order) else {}
     data = spoiled(kind, change)(**sizes)
     with pytest.raises(UserError, match=f"spoiled: .*{words}"):
         data.prepare_data()
@@ -222,7 +241,61 @@ def test_tensors_that_no_model_can_take_are_refused(kind, change, words, tmp_pat
         data.setup()
 
 
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (None, r"read\(\) must return a pebench\.data\.base\.Prepared\(tensors, meta\), got nothing"),
+        ({}, "Prepared.*, got a dict"),
+        (Prepared([], {}), "whose tensors are a dict, got a list"),  # type: ignore[arg-type]
+        (Prepared({}, None), "whose meta are a dict, got a NoneType"),  # type: ignore[arg-type]
+        (Prepared({}, {"size": torch.ones(1)}), "whose meta are plain JSON values, got .*not JSON serializable"),
+        (Prepared({}, {}), "It lacks train_images"),
+    ],
+)
+def test_what_is_no_prepared_data_is_refused(found, words):
+    class Odd(Digits):
+        title = "odd"
+
+        def read(self) -> Prepared:
+            return found
+
+    with pytest.raises(UserError, match=f"odd: .*{words}"):
+        Odd().prepare_data()
+
+
+def test_images_without_their_mean_are_refused():
+    class Odd(Digits):
+        title = "odd"
+
+        def read(self) -> Prepared:
+            return Prepared(super().read().tensors, {"mean": [0.5]})
+
+    with pytest.raises(UserError, match=r"must return the meta values mean, std\. It lacks std\. It gave: mean\."):
+        Odd().prepare_data()
+
+
 # As a user sees it
+
+
+@pytest.mark.parametrize(("code", "words"), [("torch.ones(2).view(3)", "RuntimeError"), ("float('x')", "could not")])
+def test_a_fault_in_data_is_told_with_the_line_of_the_users_file(code, words, tmp_path, monkeypatch):
+    class Odd(Digits):
+        title = "odd"
+
+        def read(self) -> Prepared:
+            exec(compile(f"\n{code}", "mine.py", "exec"))
+            return super().read()
+
+    monkeypatch.setitem(TASKS, "vit-digits", replace(TASKS["vit-digits"], data=Odd))
+    (found,) = _prepare([configure("vit-digits", "none", tier="smoke")], Options(tmp_path), print)
+    assert words in found
+    assert found.endswith(" (mine.py:2)")
+
+
+def test_a_task_that_declares_other_classes_than_its_data_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASKS, "text-order", replace(TASKS["text-order"], num_classes=1))
+    (found,) = _prepare([configure("text-order", "none", tier="smoke")], Options(tmp_path), print)
+    assert "declares num_classes=1, but its data describe num_classes=3: set both" in found
 
 
 def test_a_mistake_in_two_data_sets_is_told_of_both(tmp_path):

@@ -168,9 +168,20 @@ def test_data_that_no_model_can_be_trained_on_are_refused(tmp_path):
 
 def test_columns_that_are_missing_or_not_plain_are_asked_for(tmp_path):
     path = write_csv(tmp_path / "a.csv", ROWS, ("foo", "bar"))
-    assert ": which column is the text? Say it, as text=NAME. It has: foo, bar." in refusal(path)
+    line = f"--task \"texts(path='{path}', text='foo', label='bar')\""
+    found = refusal(path)
+    assert found == f": which column is the text? It has: foo, bar. Name its columns in a task, as in {line}"
     assert " has no column 'text' (option label). It has: foo, bar." in refusal(path, label="text")
+    write_csv(path, [(*row, "x") for row in ROWS], ("foo", "label", "baz"))
+    assert f"path='{path}', text='foo', label='label')" in refusal(path)
     assert "two columns of one name" in refusal(write_csv(path, ROWS, ("text", "text")))
+
+
+def test_a_task_without_a_path_or_with_a_wrong_name_of_data_is_told():
+    with pytest.raises(UserError, match=r"as in texts\(path='FILE'\), got no path\."):
+        find_task("texts()")
+    with pytest.raises(UserError, match="got data='3x', which is no name that pebench gave"):
+        find_task("texts(data=3x)")
 
 
 def test_files_that_are_no_tables_are_named(tmp_path):
@@ -183,7 +194,7 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     assert "Look for a quotation mark that is missing or doubled." in refusal(path)
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"text": "a", "label": 1}\n{"text": \n')
-    assert ", line 2 is no JSON" in refusal(lines)
+    assert ", line 2 is not JSON" in refusal(lines)
     lines.write_text('{"text": "a", "label": 1}\n\n{"text": "b", "label": []}\n')
     assert "line 3, column" in refusal(lines)  # it goes on behind an empty line
     for nothing in ("", "\n\n"):

@@ -31,6 +31,12 @@ class Steps(PositionalEncoding):
         return state * self.rate
 
 
+@pytest.mark.parametrize("extent", [128, None, "128"])
+def test_an_extent_that_is_no_tuple_is_refused(extent):
+    with pytest.raises(ValueError, match=rf"extent expects a tuple of lengths, such as \(128,\), got {extent!r}"):
+        EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=extent, causal=True)
+
+
 def test_a_state_is_made_by_place_prepare_and_forward_and_only_the_last_has_gradients():
     encoding = Steps(SPEC)
     state = encoding.state(torch.arange(3)[:, None])

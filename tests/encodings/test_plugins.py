@@ -88,6 +88,9 @@ FAILURES = {
     "def bias(self, q, k, x, state, layer): return x[..., :2]": "returned from bias a tensor of shape (1, 16, 2) "
     "and float32, expected one that broadcasts to shape (1, 2, 16, 16)",
     "def bias(self, q, k, x, state, layer): return torch.zeros(16, 16) / 0": "returned from bias NaN, expected numbers",
+    "def bias(self, q, k, x, state, layer): return torch.ones(16, 16) / 0": "returned from bias infinity, expected",
+    "def embed(self, x, state): return x.fill_(-float('inf'))": "returned from embed infinity, expected numbers",
+    "def embed(self, x): return x": r"\(MINE.py:21\): TypeError: .*embed\(\) takes 2",
 }
 
 

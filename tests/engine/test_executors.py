@@ -30,7 +30,7 @@ from pebench.engine.progress import Display
 from pebench.errors import DivergedError, UserError
 from pebench.runs.records import Record, find_record, read_config, read_records, write_config
 from pebench.tasks import configure
-from pebench.training.callbacks import Resumable
+from pebench.training.callbacks import ADVICE, Resumable
 from pebench.training.runner import train
 
 
@@ -157,7 +157,10 @@ def test_a_failure_has_a_reason_in_a_line_even_where_torch_cannot_be_loaded(monk
 @linux
 def test_a_run_that_diverges_leaves_its_step(mixed: Outcome) -> None:
     error = mixed.record(DIVERGES).error
-    assert (error["kind"], error["reason"]) == ("diverged", "DivergedError: the loss is nan at step 25")
+    assert (error["kind"], error["reason"]) == (
+        "diverged",
+        f"DivergedError: the loss is nan at step 25; {ADVICE}",
+    )
 
 
 @linux
@@ -171,7 +174,7 @@ def test_a_run_that_is_killed_leaves_the_signal(mixed: Outcome) -> None:
 def test_every_run_has_one_line(mixed: Outcome) -> None:
     lines = [line for line in mixed.lines if line.startswith("[")]
     assert [line.split("]")[0] for line in lines] == [f"[{n}/6" for n in range(1, 7)]
-    assert sum("FAILED: " in line for line in lines) == 3
+    assert sum("FAILED after " in line for line in lines) == 3
     assert next(line for line in lines if "text-order rope seed 0: test accuracy " in line)
     others = [line for line in mixed.lines if line and not line.startswith(("[", "        "))]
     assert [line for line in others if not line.startswith("preparing the data of ")] == []  # no line is wrapped

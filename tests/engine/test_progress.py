@@ -76,8 +76,8 @@ def test_a_run_that_fails_is_printed_above_the_bar(capsys: pytest.CaptureFixture
     bar = NotebookBar()
     bar.planned(Stage([DIGITS], [DIGITS]))
     bar.finished(Record(DIGITS, status="failed", error={"kind": "exception", "reason": "a < b"}))
-    assert "FAILED: a < b" in capsys.readouterr().out
-    assert "FAILED: a &lt; b" in bar.html()
+    assert "FAILED after 0 s: a < b" in capsys.readouterr().out
+    assert "FAILED after 0 s: a &lt; b" in bar.html()
 
 
 def test_a_program_that_is_no_notebook_hears_nothing() -> None:

@@ -183,7 +183,8 @@ def test_a_preview_counts_what_would_be_made(selected: tuple[Results, Listener, 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"jobs": 0}, "--jobs must be at least 1"),
+        ({"jobs": 0}, "^jobs must be at least 1"),
+        ({"time_limit": 0.5}, "^time_limit must be at least 1, and finite, got 0.5"),
         ({"device": "tpu"}, "unknown device 'tpu'"),
         ({"executor": "locale"}, "Did you mean 'local'"),
         ({"data_dir": "nowhere"}, "--data-dir expects a folder"),
@@ -194,6 +195,26 @@ def test_a_mistake_is_an_error_before_any_run(options: dict[str, Any], words: st
     with pytest.raises(UserError, match=words):
         pebench.run("vit-digits", ["add"], 1, out=tmp_path, **SMALL | options)
     assert not [*tmp_path.rglob("record.json")]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "encodings", "words"),
+    [
+        (3, ["add"], r"tasks expects a list, as in \['vit-digits'\], got 3\."),
+        ([3], ["add"], r"tasks must be list\[str\], got \[3\]\."),
+        ("vit-digits", 3, r"encodings expects a list, as in \['add', 'rope'\], got 3\."),
+        ("vit-digits", {"rope": {}}, "encodings expects a list"),  # whose options would be lost
+    ],
+)
+def test_a_call_with_other_types_is_told(tasks: Any, encodings: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=words):
+        pebench.run(tasks, encodings, 1, out=tmp_path, **SMALL)
+
+
+def test_one_encoding_is_asked_for_by_its_name_alone(tmp_path: Path) -> None:
+    how = SMALL | {"executor": "commands", "observer": Listener()}
+    results = pebench.run("vit-digits", encodings="rope", seeds=1, out=tmp_path, **how)
+    assert [config.encoding for config in results.missing] == ["rope"]
 
 
 def test_the_network_is_forbidden_for_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -298,6 +298,14 @@ def test_tables_that_compare_with_no_other_are_in_the_overviews_too() -> None:
     assert " 12.5 " not in overview(Page.of(records))
 
 
+def test_an_overview_speaks_of_verdicts_only_where_rows_are_tested() -> None:
+    rows = [run(name, seed, 0.5 + seed / 100) for name in ("add", "rope") for seed in range(3)]
+    last = [overview(Page.of(found)).strip().splitlines()[-1] for found in (rows, rows[:3], rows[:1], rows[::3])]
+    assert last[0].startswith("Means over 3 seeds. Better or worse: than `add`,")
+    assert last[0].endswith(" No word: these seeds do not separate the two.")
+    assert last[1:] == ["Means over 3 seeds.", "Values of one seed.", "Values of one seed."]
+
+
 def test_costs_are_of_runs_that_finished() -> None:
     records = [run("add", 0, 0.6), run("add", 1, math.inf, throughput=9e9, peak_memory_gib=64.0)]
     assert cells(render(records), "add")[4] == "1 (1 failed)"

@@ -164,7 +164,7 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
     path, out = collected(records, tmp_path / "all.jsonl"), tmp_path / "runs"
     answer = ask("merge", path, "--out", out)
     assert answer.code == 0
-    assert answer.text == f"3 runs laid out in {out}. From there goes on: pebench run --suite NAME --out {out}\n"
+    assert answer.text == f"3 runs laid out in {out}. To go on from there: pebench run ... --out {out}\n"
     assert read_records(out) == read_records(path)
     assert run_states([record.config for record in (*records, run("none", 0))], out) == [
         "done",
@@ -172,7 +172,7 @@ def test_published_records_become_a_folder_that_a_run_goes_on_in(tmp_path: Path,
         "done",
         "to do",
     ]
-    assert ask("merge", path, "--out", out).text.startswith(f"0 runs laid out in {out}, 3 more there already. From")
+    assert ask("merge", path, "--out", out).text.startswith(f"0 runs laid out in {out}, 3 more there already. To go on")
 
 
 def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path, ask: Ask) -> None:
@@ -187,6 +187,7 @@ def test_a_suite_takes_over_the_runs_that_it_shares_with_another(tmp_path: Path,
     path = collected([*trials, *tested, run("rope", 0)], tmp_path / "all.jsonl")
     answer = ask("merge", path, "--out", tmp_path / "runs", "--suite", tmp_path / "mine.py")
     assert answer.text.startswith("4 runs laid out")
+    assert answer.text.endswith(f"run --suite {tmp_path / 'mine.py'} --out {tmp_path / 'runs'}\n")
     answer = ask(
         "merge",
         collected([run("rope", 0)], tmp_path / "other.jsonl"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pebench.cli.inspect import find_run
 from pebench.runs.leases import claim
 from pebench.runs.records import Record, read_config, write_record
 from tests.results.single_records import (
@@ -108,6 +109,14 @@ def test_the_middle_of_a_key_names_no_run(tmp_path: Path, ask: Ask) -> None:
     record = run("add", 0)
     write([record], tmp_path)
     assert ask("show", record.config.key[4:], "--out", tmp_path).code == 2
+
+
+@pytest.mark.parametrize("name", ["my_rows:Wide", "Wide", "my_rows.Wide/seed0", "digits/my", "rows:Wi"])
+def test_a_run_is_found_by_any_part_of_its_path_and_by_its_label(name: str, tmp_path: Path) -> None:
+    ours = run("add", 0)
+    record = replace(ours, config=replace(ours.config, encoding="my_rows:Wide"))
+    write([ours, record], tmp_path)
+    assert find_run(name, tmp_path) == tmp_path / record.config.directory
 
 
 def test_a_failed_run_shows_why(tmp_path: Path, ask: Ask) -> None:

@@ -116,7 +116,7 @@ def test_an_encoding_that_cannot_serve_the_model_is_told_where_it_is_matched() -
 
 
 def test_a_matched_suite_needs_its_reference() -> None:
-    with pytest.raises(UserError, match="add"):
+    with pytest.raises(UserError, match=r"must be one of them \(--pe add, or --reference NAME for another\)\."):
         plan_of(encodings=["rope", "learned"], regime="parameters")
 
 

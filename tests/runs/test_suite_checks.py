@@ -10,7 +10,7 @@ import pytest
 from pebench.cli import main
 from pebench.config import SELECTION_SEED
 from pebench.errors import UserError
-from pebench.runs.suite import Suite
+from pebench.runs.suite import Suite, load_suite
 from tests.runs.plans import RATE, asked, plan_of
 
 WIDTHS: dict[str, Any] = {
@@ -179,3 +179,28 @@ def test_settings_go_along_with_the_one_that_varies() -> None:
     suite = Suite("s", "?", ["vit-digits"], ["add"], **WIDTHS)
     text = replace(suite, vary={"model.d_model": ["32"]})  # as --vary gives it
     assert [(kind.model.d_model, kind.model.num_heads) for kind in text.kinds()] == [(32, 8)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "name expects text without slashes, such as 'depth', which files may be named by, got ''."),
+        ({"name": "a b/c"}, "got 'a b/c'."),
+        ({"tasks": []}, "tasks expects at least one, as in ['vit-digits'], got []."),
+        ({"encodings": []}, "encodings expects at least one, as in ['add', 'rope'], got []."),
+    ],
+)
+def test_a_suite_without_a_name_or_rows_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        replace(Suite("depth", "?", ["vit-digits"]), **changes).kinds()
+    assert str(caught.value).endswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_gives_a_suite_what_it_does_not_take_names_what_it_does(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text("from pebench import Suite\nSUITE = Suite('mine', 'Why?', ['vit-digits'], seed=3)\n")
+    with pytest.raises(
+        UserError, match=r"wrong\.py, line 2, .*unknown argument of Suite 'seed'\. Did you mean 'seeds'"
+    ):
+        load_suite(str(file))

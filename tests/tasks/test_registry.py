@@ -115,6 +115,31 @@ def test_what_is_no_task_is_refused_by_name(name: str, reason: str, here: Workpl
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ("kind='text'", r"kind expects a pebench\.TaskKind, such as \S+, got 'text'"),
+        ("data=3", "data expects a class, or its place as in my_module:MyData, got 3"),
+        ("budgets={}", "budgets expects one tier at least, got none"),
+        ("budgets={'quick': 3}", r"budgets expects pebench\.tasks\.Budget by tier, got {'quick': 3}"),
+        ("beyond=2", r"beyond expects a tuple of numbers, such as \(2, 4\), got 2"),
+        ("prepared_by='max_len'", r"prepared_by expects a tuple of data settings, .*, got 'max_len'"),
+        ("num_classes='2'", "num_classes expects a whole number, or None, got '2'"),
+        ("chance='half'", "chance expects a number, or None, got 'half'"),
+    ],
+)
+@pytest.mark.parametrize("made", ["mine = ", "def mine(): return "], ids=["task", "function"])
+def test_a_field_of_another_type_is_refused(
+    changed: str, reason: str, made: str, here: Workplace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = here.module(f"{MINE}\n{made}replace(whole, {changed})")
+    with pytest.raises(UserError, match=f"task '\\S+': {reason}"):
+        find_task(f"{module}:mine")
+    assert main(["verify", f"{module}:mine"]) == 2
+    assert main(["run", "--task", f"{module}:mine", "--pe", "none", "--dry-run"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
 def test_a_module_that_fails_is_reported(here: Workplace) -> None:
     module = here.module("raise KeyError('gone')\nwhole = 3")
     with pytest.raises(UserError, match=r"importing \w+ failed with KeyError: 'gone'"):

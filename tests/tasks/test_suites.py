@@ -136,7 +136,6 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("tasks", "vit-digits", "list[str]"),
         ("tasks", [3], "list[str]"),
         ("encodings", [("rope",)], "list[str | tuple[str, dict[str, Any]]]"),
         ("encodings", ["add", ("rope", 3)], "list[str | tuple[str, dict[str, Any]]]"),
@@ -153,7 +152,7 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
         ("selection_seeds", {"vit-digits": "2"}, "int | dict[str, int]"),
         ("where_served", "no", "bool"),
         ("declared", 20261121, "str"),
-        ("remarks", "One.", "list[str]"),
+        ("remarks", ["One.", 2], "list[str]"),
         ("contrasts", ["add-rope"], "list[tuple[str, str]]"),
         ("margin", 0.01, "dict[str, float]"),
         ("margin", {"accuracy": "0.01"}, "dict[str, float]"),
@@ -163,6 +162,21 @@ def test_a_field_of_a_suite_of_another_kind_is_told(field, value, expected):
     with pytest.raises(UserError) as caught:
         Suite(**{"name": "mine", "question": "?", "tasks": ["vit-digits"], field: value})
     assert str(caught.value) == f"{field} must be {expected}, got {value!r}."
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("tasks", "vit-digits", "tasks expects a list, as in ['vit-digits'], got 'vit-digits'."),
+        ("tasks", 3, "tasks expects a list, as in ['vit-digits'], got 3."),
+        ("encodings", "rope", "encodings expects a list, as in ['rope'], got 'rope'."),
+        ("remarks", "One.", "remarks expects a list, as in ['One.'], got 'One.'."),
+    ],
+)
+def test_a_field_that_takes_a_list_shows_one(field, value, expected):
+    with pytest.raises(UserError) as caught:
+        Suite(**{"name": "mine", "question": "?", "tasks": ["vit-digits"], field: value})
+    assert str(caught.value) == expected
 
 
 def test_a_suite_takes_what_python_counts_as_the_same():
@@ -175,7 +189,7 @@ def test_a_suite_takes_what_python_counts_as_the_same():
 
 @pytest.mark.parametrize("seeds", [0, -1, []])
 def test_a_suite_without_seeds_is_a_mistake(seeds):
-    with pytest.raises(UserError, match="seeds must be at least 1, or a list of some, got"):
+    with pytest.raises(UserError, match="seeds expects a number from 1 on, or a list of seeds, got"):
         Suite("mine", "?", ["vit-digits"], seeds=seeds).kinds()
 
 

@@ -96,6 +96,15 @@ def test_a_loss_that_is_no_number_ends_the_run_soon(
     assert find_record(config, tmp_path) is None
 
 
+def test_nan_in_validation_is_told_with_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = ViT.forward
+    monkeypatch.setattr(
+        ViT, "forward", lambda self, *given: forward(self, *given) * (math.nan if not self.training else 1)
+    )
+    with pytest.raises(DivergedError, match="validation gives NaN at step 2; try a smaller"):
+        train(smoke(max_steps=4, evaluations=2), options(tmp_path))
+
+
 def test_a_model_that_diverged_before_the_first_look_leaves_no_record(tmp_path: Path) -> None:
     config = smoke(learning_rate=1e30, max_steps=6, evaluations=1)
     with pytest.raises((DivergedError, RuntimeError, ValueError)):

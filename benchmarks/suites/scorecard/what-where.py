@@ -12,9 +12,11 @@ SUITE = Suite(
         *["fox", "cpe", "partial-rope", "p-rope", "xpos", "transformer-xl", "fire", "kerple-log"],
         *["add-qk", "concat-qk", "add-proj", "concat-proj", "gated-add"],
     ],
+    contrasts=[("pope", "rope")],
     seeds=5,
     tier="minute",
     select={"train.learning_rate": [1.5e-3, 3e-3, 6e-3, 1.2e-2]},
+    select_beyond=1,
     margin=ACCURACY_MARGIN,
     declared="2026-11-29 08:46",
     shared_machine=True,
@@ -36,8 +38,11 @@ SUITE = Suite(
         "The grid ended at 6e-3. By its rule it goes on to 1.2e-2 for all rows since 2026-11-29 09:13, when add, pope, "
         "rope and shaw had been tested: the first three chose 6e-3.",
         "The last two lines of rows were added on 2026-11-30 07:11, for the scorecard, when the first ten were "
-        "published. The paired test of pope and rope is that of two rows and stays as it was; comparisons with add are "
-        "corrected for 22 rows now, not for nine. Expected of the new rows: transformer-xl, which has offsets and "
+        "published. The paired test of pope and rope stays as it was; it is declared as a contrast now, as pages of so "
+        "many rows do not compare every pair. Comparisons with add are corrected for 22 rows, not for nine. Expected of the new rows: "
+        "transformer-xl, which has offsets and "
         "contents of its own, is near pope; cpe, fire and kerple-log are above t5-bias; nobody is above pope.",
+        "Since 2026-11-30 09:13 a row at an end of the grid is tried at one further rate by `select_beyond`, as the "
+        "rule of decision says: xpos had chosen 1.5e-3 and had been tested. No row before it had chosen an end.",
     ),
 )  # fmt: skip

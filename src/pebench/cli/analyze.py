@@ -12,7 +12,7 @@ from pebench.formatting import counted
 
 def analyze_command(options: argparse.Namespace) -> int:
     """Analyze the runs of folders that have weights, keep the figures in their records, and print them."""
-    from pebench.engine.execution import check_data_dir
+    from pebench.engine.options import check_data_dir
     from pebench.runs.records import read_record, write_record
 
     check_data_dir(options.data_dir)
@@ -22,19 +22,26 @@ def analyze_command(options: argparse.Namespace) -> int:
     from pebench.training.runner import build
     from pebench.training.weights import load_weights
 
+    measured = 0
     for number, folder in enumerate(folders, 1):
         record = read_record(folder)
         if record is None or not record.ok:
             raise UserError(f"expected the folder of a finished run, got {str(folder)!r}.")
-        known = record.analysis and not options.again
-        state = "known" if known else "measured"
+        keep = record.analysis and not options.again
+        state = "known" if keep else "measured"
         print(f"{number}/{len(folders)} {record.config.directory}: {state}", file=sys.stderr, flush=True)
-        if not known:
+        if not keep:
             data, out = datamodule_of(record.config, options.data_dir), folder.parents[2]
             figures = analyze(load_weights(folder), data, build(record.config, data, out)).as_dict()
             record = replace(record, analysis=figures)
             write_record(record, out)
-    print(f"{counted(len(folders), 'run')} analyzed; their records hold the figures: pebench report shows them.")
+            measured += 1
+    known = len(folders) - measured
+    print(
+        f"{counted(measured, 'run')} analyzed"
+        + (f", {known} known (--again measures them again)" if known else "")
+        + "; the records hold the figures: pebench report shows them."
+    )
     return 0
 
 

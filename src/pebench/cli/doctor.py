@@ -18,7 +18,7 @@ from pebench.engine.execution import Execution, cores, environment, execution, r
 from pebench.engine.pace import device_here, expected_seconds
 from pebench.engine.run import run_suite
 from pebench.errors import UserError
-from pebench.formatting import duration_text, folded
+from pebench.formatting import counted, duration_text, folded
 from pebench.runs.costs import check_costs
 from pebench.runs.forecast import forecast
 from pebench.runs.plan import Plan
@@ -97,7 +97,7 @@ def _machine() -> Iterator[str]:
 
     here = memory()
     yield (
-        f"{device_name(torch.device('cpu'))}, {cores()} cores, {torch.get_num_threads()} threads"
+        f"{device_name(torch.device('cpu'))}, {counted(cores(), 'core')}, {counted(torch.get_num_threads(), 'thread')}"
         + (f", {_gib(here)} of memory" if here else "")
     )
     if not torch.cuda.is_available():

@@ -32,7 +32,8 @@ def find_run(name: str, out: Path) -> Path:
     """Return the folder of a run.
 
     Args:
-        name: The folder itself, the beginning of the run's key, or a part of its path: ``rope/seed0``.
+        name: The folder itself, the beginning of the run's key, or a part of its path, with names as in tables or as
+            folders have them: ``rope/seed0``, ``my_module:Mine``.
         out: The output folder to look in.
 
     Raises:
@@ -43,8 +44,11 @@ def find_run(name: str, out: Path) -> Path:
     runs = sorted(out.glob("*/*/*"))
     # The key is what follows the last dash of a run's folder: seed0-<key>, select-seed0-<key>.
     found = [path for path in runs if path.name.rpartition("-")[2].startswith(name)]
-    # From the beginning of a folder's name on, so that seed1 is not found in another encoding's name.
-    found = found or [path for path in runs if f"/{name}" in f"/{path.relative_to(out).as_posix()}"]
+    part = name.replace(":", ".")  # as in `RunConfig.directory`
+    # First from the beginning of a folder's name on: seed1 is not found in another encoding's name.
+    found = found or [path for path in runs if f"/{part}" in f"/{path.relative_to(out).as_posix()}"]
+    # Without the key, in whose middle short names would be found by chance.
+    found = found or [path for path in runs if part in path.relative_to(out).as_posix().rpartition("-")[0]]
     if len(found) == 1:
         return found[0]
     if not found:

@@ -63,14 +63,16 @@ def merge_command(options: argparse.Namespace) -> int:
             f"{counted(len(new), 'run')} laid out in {options.out}"
             + (f", {kept} more there already" if kept else "")
             + (f"; left out: {old} of another protocol than {PROTOCOL_VERSION}" if old else "")
-            + (
-                f". From there goes on: pebench run --suite {options.suite or 'NAME'} --out {options.out}\n"
-                if now
-                else "\n"
-            )
+            + f"{_next_command(options) if now else ''}\n"
         )
     sys.stdout.writelines(f"contradicted, the first kept: {line}\n" for line in lines)
     return 0
+
+
+def _next_command(options: argparse.Namespace) -> str:
+    """Return the sentence on the command that goes on from the records that were laid out."""
+    runs = f"--suite {options.suite}" if options.suite else "..."
+    return f". To go on from there: pebench run {runs} --out {options.out}"
 
 
 def _outcome(record: "Record", other: "Record") -> str:

@@ -45,10 +45,12 @@ def _check_name(name: str) -> None:
     Raises:
         UserError: With what was expected.
     """
-    if not name.isidentifier() or not name.isascii() or keyword.iskeyword(name) or name.lower() != name:
+    if not name.isidentifier() or not name.isascii() or name.lower() != name:
         raise UserError(
             f"expected a name for a Python file, of small letters, digits and _, as in my_encoding; got {quoted(name)}."
         )
+    if keyword.iskeyword(name):
+        raise UserError(f"{name!r} is a keyword of Python, which cannot name a file to import: take another.")
     try:
         taken = importlib.util.find_spec(name) is not None and not Path(f"{name}.py").exists()
     except ValueError:  # of a module that is loaded in an odd way

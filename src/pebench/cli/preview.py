@@ -17,8 +17,11 @@ from pebench.runs.costs import Cost
 LISTED = 40
 """Largest number of runs that are listed one by one: a screen."""
 
-USUAL_BYTES = 6_000.0
+USUAL_BYTES = 5_000.0
 """Size of what a run of the quickstart leaves on the disk: its record, its curves for TensorBoard, its log."""
+
+PICTURE_BYTES = 31_000.0
+"""Size of the picture of an encoding among the curves: of every run whose encoding is trained, else of seed 0."""
 
 CHECKPOINT_BYTES = 16
 """Size of the checkpoints of a run for each parameter: the best weights, and the latest ones with both of Adam's
@@ -107,8 +110,8 @@ def _time(preview: Preview, left: int) -> str:
     ahead = preview.forecast
     known = len(preview.waiting) - ahead.unknown
     if not known:
-        measured = preview.plan.suite.cost
-        hint = f"; the whole suite was measured at {measured}" if measured else ""
+        cost = preview.plan.suite.cost  # measured, or estimated, as its text says
+        hint = f"; the suite's declaration says: {cost}" if cost else ""
         return f"Time: unknown, nothing like these runs has been done here{hint}"
     # Runs without a precedent, and those of values that are not chosen yet, are taken for the mean of the others.
     total = duration_text(ahead.seconds / known * left / preview.jobs)
@@ -121,7 +124,7 @@ def _time(preview: Preview, left: int) -> str:
 def _disk(preview: Preview, left: int) -> str:
     """Return the disk space that `left` runs will take, in words."""
     measured = preview.forecast.bytes_per_run
-    size = measured or USUAL_BYTES
+    size = measured or _usual_bytes(preview)
     # The largest, as it is not known which runs go on together.
     parameters = max(cost.parameters for cost in preview.costs.values())
     # Of the runs going on at once: a finished run keeps no checkpoint.
@@ -131,3 +134,10 @@ def _disk(preview: Preview, left: int) -> str:
         f"Disk: about {decimal(int(size * left))}, {decimal(int(size))} a run ({source}), and "
         f"{decimal(checkpoints)} of checkpoints while they run"
     )
+
+
+def _usual_bytes(preview: Preview) -> float:
+    """Return the usual size of a run, as the mean over those that are known now."""
+    trained = {kind.label for kind in preview.plan.kinds if preview.costs[kind.kind_key].encoding}
+    pictures = [config.seed == 0 or config.label in trained for config in preview.waiting]
+    return USUAL_BYTES + PICTURE_BYTES * sum(pictures) / max(1, len(pictures))

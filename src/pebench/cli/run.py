@@ -5,6 +5,7 @@ import contextlib
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from rich.console import Console
 
@@ -16,15 +17,20 @@ from pebench.cli.report import PAGE
 from pebench.cli.suite import check_choice, requested_plan, run_options
 from pebench.engine.checks import data_remarks
 from pebench.engine.execution import environment, execution
+from pebench.engine.executors.worker import LOG
 from pebench.engine.observer import Stage
 from pebench.engine.preview import preview_suite
 from pebench.engine.progress import Display
 from pebench.engine.run import run_suite
 from pebench.errors import UserError
+from pebench.formatting import counted
 from pebench.results.frame import Results
 from pebench.runs.records import Record
 
 EXIT_FAILED = 1
+
+MOST_LOGS = 3
+"""Number of failed runs whose logs are named."""
 
 
 class CommandLine(Display):
@@ -125,6 +131,8 @@ def print_results(results: Results, options: argparse.Namespace, display: Comman
     display.show_rest(results.records)
     out = options.out
     display.note(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
+    for line in _logs(results, out):
+        display.note(line)
     path = out / PAGE
     try:
         write_text(path, html(results.page))
@@ -133,3 +141,12 @@ def print_results(results: Results, options: argparse.Namespace, display: Comman
         return
     note = open_page(path) if options.open else ""
     display.note(note or f"Page: {path}")
+
+
+def _logs(results: Results, out: Path) -> list[str]:
+    """Return where the logs of failed runs are, or their folders, where they printed nothing; the first few."""
+    failed = [out / record.config.directory for record in results.records if not record.ok]
+    places = [folder / LOG if (folder / LOG).is_file() else folder for folder in failed]
+    lines = [f"Log of a failed run: {place}" for place in places[:MOST_LOGS]]
+    more = len(places) - len(lines)
+    return [*lines, f"  and {counted(more, 'more failed run')}: pebench status {out}"] if more else lines

@@ -7,6 +7,7 @@ from typing import Any
 from pebench.config import REFERENCE_ENCODING, TIERS
 from pebench.config.overrides import parse_settings
 from pebench.engine.execution import RunOptions
+from pebench.engine.options import check_numbers
 from pebench.engine.plans import UNDECLARED, FixedPlan
 from pebench.errors import UserError, unknown_name
 from pebench.runs.plan import Plan
@@ -22,7 +23,12 @@ WITHOUT_CONFIG = (
 
 
 def run_options(options: argparse.Namespace) -> RunOptions:
-    """Return how the runs are made, as `pebench.run_suite` takes it."""
+    """Return how the runs are made, as `pebench.run_suite` takes it.
+
+    Raises:
+        UserError: For numbers that cannot be, called as on the command line.
+    """
+    check_numbers(vars(options), lambda name: "--" + name.replace("_", "-"))
     return {
         "executor": options.executor,
         "executor_options": parse_settings(options.executor_option, "--executor-option"),
@@ -49,7 +55,7 @@ def check_choice(options: argparse.Namespace) -> None:
     """
     if not (options.config or options.suite or options.task or options.data):
         raise UserError(
-            "expected --task NAME, --data PATH or --suite NAME, or --config FILE. Try: pebench run --suite quickstart"
+            "expected --task NAME, --data PATH, --suite NAME or --config FILE. Try: pebench run --suite quickstart"
         )
     if options.config and (given := [name for name in WITHOUT_CONFIG if getattr(options, name)]):
         flags = ", ".join("--" + name.replace("settings", "set").replace("_", "-") for name in given)

@@ -1,6 +1,7 @@
 """``pebench verify``: check every property of an encoding or of a task, and print its card."""
 
 import argparse
+import contextlib
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
@@ -71,10 +72,18 @@ def _verify_task(options: argparse.Namespace) -> int:
             print(folded(f"        expected {broken.expected}\n        got      {broken.got}"))
     if missing:
         print(folded(f"\nThe rest needs the data. {missing}"))
-    _print_task(bench.task, bench.task.chance if missing else bench.chance)
+    _print_task(bench.task, _chance(bench, missing))
     held = "Every property that could be checked holds" if missing else "Every property holds"
     sys.stdout.write("\n" + (f"Broken properties: {failed}.\n" if failed else f"{held}.\n"))
     return EXIT_FAILED if failed else 0
+
+
+def _chance(bench: Any, missing: str) -> float | None:
+    """Return the chance level of a task; None without its data, or where they fail, which properties have told."""
+    if bench.task.chance is None and not missing:
+        with contextlib.suppress(Exception):
+            return float(bench.chance)
+    return bench.task.chance  # type: ignore[no-any-return]
 
 
 def _print_task(task: Task, chance: float | None) -> None:

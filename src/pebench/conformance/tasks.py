@@ -3,20 +3,21 @@
 import functools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from pebench.config import section_values
 from pebench.conformance.comparisons import BrokenError, require
 from pebench.conformance.constant import fit_constant
+from pebench.conformance.examples import batches_of, equal, fingerprints, first_batches, labels_of
 from pebench.data import datamodule_of
-from pebench.data.base import TensorDataModule
-from pebench.errors import UserError
+from pebench.data.base import SPLITS, TensorDataModule
+from pebench.data.batches import IGNORE
+from pebench.errors import UserError, with_place
 from pebench.models.base import SequenceModule
 from pebench.tasks import configure, default_tier, find_task
 
@@ -148,7 +149,8 @@ def check_task(item: TaskProperty, bench: TaskBench) -> None:
         raise
     # a task's own exception is a broken property, and the remaining ones are still checked
     except Exception as error:
-        broken = BrokenError("no exception", f"{type(error).__name__}: {error}")
+        told = with_place(f"{type(error).__name__}: {error}", error)
+        broken = BrokenError("no exception", str(error) if isinstance(error, UserError) else told)
         broken.property, broken.setting = item.name, bench.task.name
         raise broken from error
 
@@ -174,7 +176,7 @@ def declares(bench: TaskBench) -> None:
 @_property("splits")
 def splits(bench: TaskBench) -> None:
     """Train, validation and test are not empty, and share no examples."""
-    found = {name: _fingerprints(bench.usual, name) for name in ("train", "val", "test")}
+    found = {name: fingerprints(bench.usual, name) for name in SPLITS}
     for name, examples in found.items():
         require(bool(examples), f"examples in the split {name}", "none")
     for one, other in (("val", "train"), ("test", "train"), ("test", "val")):
@@ -183,19 +185,21 @@ def splits(bench: TaskBench) -> None:
         require(share <= SHARED, expected, f"{share:.1%}")
 
 
-def _fingerprints(data: TensorDataModule, split: str) -> set[bytes]:
-    """Return the inputs of every example of a split, without padding."""
-    rows, lengths = data.split(split)
-    count = len(rows)  # type: ignore[arg-type]
-    order = torch.arange(count) if lengths is None else lengths.argsort(stable=True)
-    # examples of one length make a batch without padding; a batch is as large as memory easily holds
-    sizes = [count] if lengths is None else lengths[order].unique_consecutive(return_counts=True)[1].tolist()
-    found = set[bytes]()
-    for alike in order.split(sizes):
-        for index in alike.split(1000):
-            inputs = rows[index][0]
-            found.update(example.numpy().tobytes() for example in inputs.contiguous())
-    return found
+@_property("labels")
+def labels(bench: TaskBench) -> None:
+    """Its labels are whole numbers from 0 to one less than the number of classes that it declares."""
+    told, declared = bench.usual.describe().get("num_classes"), bench.task.num_classes
+    if told is None:  # tokens of a vocabulary, or numbers
+        return
+    require(declared in (None, told), f"num_classes={told} in the Task, as its data describe", declared)
+    found = torch.cat([labels_of(bench.usual, name) for name in SPLITS])
+    found = found[found != IGNORE]
+    if found.is_floating_point() or not len(found):  # of a kind that is no classification
+        return
+    least, most = int(found.min()), int(found.max())
+    got = f"labels from {least} to {most}"
+    require(least >= 0 and most < told, f"labels from 0 to {told - 1}, as num_classes={told}", got)
+    require(most == told - 1, f"num_classes={most + 1}, as labels in the splits go to {most}", f"num_classes={told}")
 
 
 @_property("fingerprint")
@@ -210,20 +214,9 @@ def fingerprint(bench: TaskBench) -> None:
 @_property("order")
 def order(bench: TaskBench) -> None:
     """The order of training examples is a function of the seed alone."""
-    first, same, other = (_first_batches(bench.data(seed=seed)) for seed in (0, 0, 1))
-    require(_equal(first, same), "the same batches for the same seed", "others")
-    require(not _equal(first, other), "other batches for another seed", "the same")
-
-
-def _first_batches(data: TensorDataModule, count: int = 3) -> list[Tensor]:
-    torch.seed()  # the global generator must not matter
-    return [batch[0] for batch, _ in zip(data.train_dataloader(), range(count), strict=False)]
-
-
-def _equal(one: list[Tensor], other: list[Tensor]) -> bool:
-    return len(one) == len(other) and all(
-        a.shape == b.shape and torch.equal(a, b) for a, b in zip(one, other, strict=True)
-    )
+    first, same, other = (first_batches(bench.data(seed=seed)) for seed in (0, 0, 1))
+    require(equal(first, same), "the same batches for the same seed", "others")
+    require(not equal(first, other), "other batches for another seed", "the same")
 
 
 @_property("metric")
@@ -233,19 +226,15 @@ def metric(bench: TaskBench) -> None:
     index = torch.arange(min(EXAMPLES, len(rows)))  # type: ignore[arg-type]
     mixed = index[torch.randperm(len(index), generator=torch.Generator().manual_seed(0))]  # of all lengths in a batch
     model = bench.model()
-    expected = bench.measure(model, _batches(rows, index, 64), "val")
+    expected = bench.measure(model, batches_of(rows, index, 64), "val")
     require(math.isfinite(expected), "a finite metric", expected)
     # 7 leaves a smaller last batch, which a mean of batch means would weigh too much; 1 has no padding
     for chosen, size in ((index, 7), (mixed, 16), (mixed, 1)):
-        found = bench.measure(model, _batches(rows, chosen, size), "val")
+        found = bench.measure(model, batches_of(rows, chosen, size), "val")
         close = math.isclose(found, expected, rel_tol=SAME, abs_tol=SAME)
         require(
             close, f"{bench.task.metric} of {expected:.6f}, as in batches of 64", f"{found:.6f} in batches of {size}"
         )
-
-
-def _batches(rows: Any, index: Tensor, size: int) -> Iterator[Any]:
-    return (rows[part] for part in index.split(size))
 
 
 @_property("chance")

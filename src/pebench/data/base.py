@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pebench.atomic import replacing
 from pebench.data.batches import Batches, on_device
+from pebench.data.checks import check_prepared
 from pebench.errors import UserError
 from pebench.tasks.sources import Source, prepared_file, writing
 
@@ -125,7 +126,7 @@ class TensorDataModule(lightning.LightningDataModule):
             return
         if self.file.is_file():
             warnings.warn(f"{self.file} is damaged: these data are prepared anew", stacklevel=2)
-        self._prepared = self.read()
+        self._prepared = check_prepared(self.title, self.read(), Prepared)
         try:
             self.check()
         finally:
@@ -259,26 +260,6 @@ def loader(data: Dataset[Any], batches: Batches, pinned: bool) -> DataLoader[Any
     """Return a loader of whole batches: each index tensor reaches the data set as it is, so a batch is one gather."""
     # No worker processes: the tensors are in memory, and a gather is cheap.
     return DataLoader(data, sampler=batches, batch_size=None, pin_memory=pinned)
-
-
-def check_numbers(numbers: Tensor, count: int | None, what: str) -> None:
-    """Refuse labels or tokens that are no whole numbers from 0 to `count` - 1.
-
-    Args:
-        numbers: The labels or tokens.
-        count: How many different ones a model has; None, or 1 as for a regression, accepts any.
-        what: Their name in messages.
-
-    Raises:
-        UserError: With the first that is not.
-    """
-    if count in (None, 1):
-        return
-    if numbers.is_floating_point() or numbers.is_complex() or numbers.dtype == torch.bool:
-        raise UserError(f"{what}: expected whole numbers from 0 to {count - 1}, got a tensor of {numbers.dtype}.")
-    if len(odd := ((numbers < 0) | (numbers >= count)).nonzero()):
-        place = odd[0].tolist()
-        raise UserError(f"{what}: expected whole numbers from 0 to {count - 1}, got {numbers[*place]} at {place}.")
 
 
 def commonest_share(tensors: Mapping[str, Tensor]) -> dict[str, float]:

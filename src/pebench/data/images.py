@@ -14,7 +14,8 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pebench.config import Augmentation
 from pebench.data.augment import Draws, change_bytes, change_floats
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, commonest_share, every_tenth
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, commonest_share, every_tenth
+from pebench.data.checks import check_numbers, check_parts
 from pebench.errors import UserError
 from pebench.formatting import first_line
 from pebench.tasks import sources
@@ -53,9 +54,12 @@ class Images(TensorDataModule):
 
     def check(self) -> None:
         """Refuse splits without images, images that are not bytes, and labels that a model does not have."""
+        parts = ("images", "labels")
+        check_parts(self.title, self.prepared.tensors, (f"{name}_{part}" for name in SPLITS for part in parts))
+        check_parts(self.title, self.prepared.meta, ("mean", "std"), "meta values")
         super().check()
         for name in SPLITS:
-            images, labels = (self.prepared.tensors[f"{name}_{part}"] for part in ("images", "labels"))
+            images, labels = (self.prepared.tensors[f"{name}_{part}"] for part in parts)
             if images.dtype != torch.uint8 or images.ndim != 4:
                 raise UserError(
                     f"{self.title}: images of the split {name}: expected torch.uint8 of (count, channels, side, side), "

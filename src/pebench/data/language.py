@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers, every_tenth
+from pebench.data.base import SPLITS, Prepared, TensorDataModule, every_tenth
 from pebench.data.batches import Windows
+from pebench.data.checks import check_numbers, check_parts
 from pebench.data.hub import load_hub
 from pebench.data.tables import Columns
 from pebench.data.tokens import byte_pairs, characters
@@ -50,6 +51,8 @@ class RunningText(TensorDataModule):
 
     def check(self) -> None:
         """Refuse texts without a token to predict, and tokens that a model does not have."""
+        check_parts(self.title, self.prepared.tensors, SPLITS)
+        check_parts(self.title, self.prepared.meta, ("token_bytes",), "meta values")
         for name in SPLITS:  # not their windows: texts of one file serve windows of any length
             text = self.prepared.tensors[name]
             if len(text) < 2:

@@ -9,8 +9,9 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from pebench.data.base import SPLITS, Prepared, TensorDataModule, check_numbers
+from pebench.data.base import SPLITS, Prepared, TensorDataModule
 from pebench.data.batches import IGNORE
+from pebench.data.checks import check_numbers, check_parts
 from pebench.errors import UserError
 
 PADDING, END = 0, 1
@@ -106,6 +107,7 @@ class Sequences(TensorDataModule):
 
     def check(self) -> None:
         """Refuse tokens and answers that a model does not have."""
+        check_parts(self.title, self.prepared.tensors, (f"{name}_rows" for name in SPLITS))
         super().check()
         for name in SPLITS:
             tokens, answers = self.prepared.tensors[f"{name}_rows"].chunk(2, dim=1)

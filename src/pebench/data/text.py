@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pebench.data.base import SPLITS, Prepared, check_numbers, commonest_share, every_tenth
+from pebench.data.base import SPLITS, Prepared, commonest_share, every_tenth
 from pebench.data.batches import Batches, Texts
+from pebench.data.checks import check_numbers, check_parts
 from pebench.data.hub import load_hub
 from pebench.data.lengths import OtherLengths
 from pebench.data.tables import Columns, Rows
@@ -55,10 +56,12 @@ class LabelledTexts(OtherLengths):
 
     def check(self) -> None:
         """Refuse splits without texts, texts without tokens, and tokens or labels that a model does not have."""
+        parts = ("tokens", "lengths", "labels")
+        check_parts(self.title, self.prepared.tensors, (f"{name}_{part}" for name in SPLITS for part in parts))
         super().check()
         given = self.describe()
         for name in SPLITS:
-            tensors = {part: self.prepared.tensors[f"{name}_{part}"] for part in ("tokens", "lengths", "labels")}
+            tensors = {part: self.prepared.tensors[f"{name}_{part}"] for part in parts}
             check_numbers(tensors["tokens"], given.get("vocab_size"), f"{self.title}: tokens of the split {name}")
             check_numbers(tensors["labels"], given.get("num_classes"), f"{self.title}: labels of the split {name}")
             if int(tensors["lengths"].min()) < 1:

@@ -1,6 +1,7 @@
 """Failures of encodings: hooks that raise, or return something that they must not, are reported with their encoding."""
 
 import inspect
+import math
 import traceback
 from pathlib import Path
 from types import FrameType
@@ -101,8 +102,8 @@ class Checked:
         return found
 
     def _clean(self, *given: Tensor) -> bool:
-        """Return True if a hook is given no NaN; to be called before the hook, which may write into its arguments."""
-        return not any(_has_nan(tensor) for tensor in (self.positions, *given))
+        """Return True if a hook is given numbers; to be called before the hook, which may write into its arguments."""
+        return not any(_fault(tensor) for tensor in (self.positions, *given))
 
     def _check(
         self,
@@ -123,16 +124,19 @@ class Checked:
         if given is not None and found.dtype != given.dtype and not torch.is_autocast_enabled(given.device.type):
             name = {"query_key": "q", "value": "v", "output": "o"}.get(hook, "x")
             self._refuse(hook, _type(found), f"{_type(given)}, as it was given: end with .to({name}.dtype)")
-        if clean and _has_nan(found):
-            self._refuse(hook, "NaN", "numbers")
+        # a bias hides a key by minus infinity
+        if clean and (fault := _fault(found, hidden=hook == "bias")):
+            self._refuse(hook, fault, "numbers")
 
     def _refuse(self, hook: str, got: str, expected: str) -> None:
+        raise EncodingError(f"{self.named(hook)} returned from {hook} {got}, expected {expected}")
+
+    def named(self, hook: str) -> str:
+        """Return the encoding's name, with file and line of a hook, for an error."""
         # unwrapped: a decorated hook is reported where it is written
         code = getattr(inspect.unwrap(getattr(type(self.encoding), hook)), "__code__", None)
         where = f" ({Path(code.co_filename).name}:{code.co_firstlineno})" if code else ""
-        raise EncodingError(
-            f"encoding {name_of(self.encoding)!r}{where} returned from {hook} {got}, expected {expected}"
-        )
+        return f"encoding {name_of(self.encoding)!r}{where}"
 
 
 def _kind(found: Any) -> str:
@@ -145,10 +149,19 @@ def _type(tensor: Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _has_nan(tensor: Tensor | None) -> bool:
-    """Return True if a tensor has a NaN, without a mask of its size in memory, as ``isnan().any()`` makes."""
-    # a minimum with a NaN in it is NaN
-    return tensor is not None and tensor.numel() > 0 and bool(tensor.detach().amin().isnan())
+def _fault(tensor: Tensor | None, hidden: bool = False) -> str:
+    """Return which of NaN and infinity a tensor has, "" if none, without a mask of its size in memory.
+
+    Args:
+        tensor: The tensor; None has none.
+        hidden: Minus infinity is no fault.
+    """
+    if tensor is None or not tensor.numel():
+        return ""
+    least, most = (float(value) for value in tensor.detach().aminmax())
+    if math.isnan(least):  # with a NaN in it either is NaN
+        return "NaN"
+    return "infinity" if most == math.inf or (least == -math.inf and not hidden) else ""
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -164,6 +177,9 @@ def blame(error: BaseException) -> str:
     frames = list(traceback.walk_tb(error.__traceback__))
     calls = [number for number, (frame, _) in enumerate(frames) if _encoding_in(frame)]
     if not calls:
+        last = frames[-1][0] if frames else None
+        if last and isinstance(caller := last.f_locals.get("self"), Checked):  # the hook takes other arguments
+            return f"{caller.named(last.f_code.co_name)}: {reason}"
         return reason
     innermost = calls[-1]  # of encodings within others, the one that raised
     frame = frames[innermost][0]

@@ -256,7 +256,7 @@ def import_module(module: str, what: str) -> ModuleType:
             raise UserError(
                 f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
             ) from error
-        text = first_line(f"{type(error).__name__}: {error}", MOST)
+        text = first_line(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", MOST)
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 
 

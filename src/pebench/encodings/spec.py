@@ -19,8 +19,8 @@ class EncodingSpec:
         causal: True if a token attends only to itself and to earlier tokens.
 
     Raises:
-        ValueError: If there is no channel, head, axis or position, a negative number of blocks, or a width that is not
-            a multiple of the heads.
+        ValueError: If the extent is no tuple, there is no channel, head, axis or position, a negative number of blocks,
+            or a width that is not a multiple of the heads.
     """
 
     d_model: int
@@ -33,6 +33,8 @@ class EncodingSpec:
         for name, least in (("d_model", 1), ("num_heads", 1), ("num_layers", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be {least} or more, got {getattr(self, name)}")
+        if not isinstance(self.extent, tuple | list):  # a number is a slip that Python would report as no iterable
+            raise ValueError(f"extent expects a tuple of lengths, such as (128,), got {self.extent!r}")
         if min(self.extent, default=0) < 1:
             raise ValueError(f"extent must have 1 or more positions on each of 1 or more axes, got {self.extent}")
         if self.d_model % self.num_heads:

@@ -1,6 +1,5 @@
 """How runs are made: the executor, and the devices, processes and folders that it may use."""
 
-import math
 import multiprocessing
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from pebench.config import Options, RunConfig
 from pebench.encodings import registry
 from pebench.engine.executors import Resources
 from pebench.engine.observer import Observer
+from pebench.engine.options import check_data_dir, check_numbers
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
 from pebench.runs.records import lacks_weights
@@ -50,16 +50,6 @@ class RunOptions(TypedDict, total=False):
     observer: Observer | None
 
 
-def check_data_dir(folder: Path | None) -> None:
-    """Refuse a folder of data that is none.
-
-    Raises:
-        UserError: If there is no such folder.
-    """
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"--data-dir expects a folder, but {str(folder)!r} is none.")
-
-
 @dataclass(frozen=True)
 class Execution:
     """How runs are made, checked: `pebench.run_suite` documents each field.
@@ -92,10 +82,7 @@ class Execution:
             raise UserError(f"--out expects a folder, but {str(self.out)!r} is a file.")
         if self.device not in DEVICES:
             raise unknown_name("device", self.device, DEVICES)
-        for name in ("jobs", "threads", "devices", "time_limit"):
-            # Asked this way round, NaN is refused too.
-            if (value := getattr(self, name)) is not None and not 1 <= value < math.inf:
-                raise UserError(f"--{name.replace('_', '-')} must be at least 1, and finite, got {value:g}.")
+        check_numbers(vars(self))
 
     @property
     def local(self) -> bool:

@@ -9,6 +9,7 @@ from pebench.config import RunConfig
 from pebench.engine.checks import check_data, check_kinds
 from pebench.engine.execution import Execution, RunOptions, execution, missing_weights, runs_at_a_time
 from pebench.engine.executors import check_settings
+from pebench.engine.options import check_writable
 from pebench.engine.plans import make_plan
 from pebench.engine.precision import settled
 from pebench.engine.published import take_published
@@ -88,6 +89,8 @@ def preview_suite(
     later = plan.undecided(known)
     # What a run would refuse, its preview refuses.
     check_settings(how.executor, how.executor_options)
+    if waiting or later:
+        check_writable(how.out)
     check_data([*waiting, *(plan.kinds if later else ())], how)
     costs = check_kinds(plan.kinds, how)
     return Preview(

@@ -84,12 +84,13 @@ class Tally:
 
     def line(self, record: Record) -> str:
         """Return the line on a finished run: its number, name, outcome and duration, and the time left."""
-        config = record.config
-        outcome = metric_text(config.task, record.metrics, "test" if config.stage == "test" else "val")
-        if not record.ok:
-            outcome = f"FAILED: {record.reason}"
-        took = duration_text(record.duration_s or 0)
-        return f"[{self.done}/{self.total}] {self.name(config)}: {outcome} in {took}{self.time_left()}"
+        config, took = record.config, duration_text(record.duration_s or 0)
+        if record.ok:
+            metric = metric_text(config.task, record.metrics, "test" if config.stage == "test" else "val")
+            outcome = f"{metric} in {took}"
+        else:
+            outcome = f"FAILED after {took}: {record.reason}"
+        return f"[{self.done}/{self.total}] {self.name(config)}: {outcome}{self.time_left()}"
 
 
 class View(Progress):

@@ -1,7 +1,7 @@
 """The engine: makes the runs of a suite that are left, through an executor, and returns their results."""
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from pebench.engine.executors import Executor, Resources, check_settings, find_e
 from pebench.engine.executors.server import prepare, warm_up
 from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
+from pebench.engine.options import check_writable, make_writable
 from pebench.engine.pace import long_wait
 from pebench.engine.plans import UNDECLARED, make_plan
 from pebench.engine.precision import settled
@@ -35,6 +36,7 @@ from pebench.runs.plan import Plan, load_records, unreadable_records, write_plan
 from pebench.runs.records import Record, write_record
 from pebench.runs.rubbish import clear_rubbish
 from pebench.runs.suite import Encoding, Suite
+from pebench.runs.suite.values import fits
 from pebench.runs.token_tables import check_weights, table_sources
 from pebench.tasks.registry import clash as task_clash
 from pebench.tasks.registry import normal_name
@@ -44,7 +46,7 @@ TABLES, SELECTING, BEYOND, TESTING = "making token tables", "selecting", "select
 
 def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     tasks: str | Sequence[str],
-    encodings: Sequence[Encoding] = CORE_ENCODINGS,
+    encodings: str | Sequence[Encoding] = CORE_ENCODINGS,
     seeds: int | Sequence[int] = 3,
     *,
     tier: str | None = None,
@@ -64,7 +66,8 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
 
     Args:
         tasks: A task's name, or several; see `pebench list tasks`.
-        encodings: Encodings, ``"rope"`` or ``"concat(d_p=16)"``, or pairs of a name and options.
+        encodings: An encoding, ``"rope"`` or ``"concat(d_p=16)"``, or several; in a list also as pairs of a name and
+            options.
         seeds: Seeds 0 to this minus one, or the seeds themselves.
         tier: Budget: ``smoke``, ``minute``, ``quick``, ``core`` or ``full``; None takes each task's default.
         settings: Dotted names to values, for all runs: ``{"train.max_steps": 100}``.
@@ -80,11 +83,14 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     Raises:
         UserError: For everything that does not exist or cannot work, before any run starts.
     """
+    names = _listed(tasks)
+    if fits(names, Sequence[str]):  # else the suite says what it expects
+        names = [normal_name(name) for name in names]
     suite = Suite(
         UNDECLARED,
         "",
-        tasks=[normal_name(name) for name in ([tasks] if isinstance(tasks, str) else tasks)],
-        encodings=encodings,
+        tasks=names,
+        encodings=_listed(encodings),
         seeds=seeds,
         tier=tier,
         settings=settings or {},
@@ -96,6 +102,13 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
         reference=reference,
     )
     return run_suite(suite, out, **options)
+
+
+def _listed(given: Any) -> Any:
+    """Return one name, or several, as a list; what is neither as it is, for the suite to refuse."""
+    if isinstance(given, str):
+        return [given]
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else given
 
 
 def run_suite(
@@ -174,6 +187,8 @@ def _known(title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, ob
     """Return the records of runs that have one, by key; published ones are laid out in the output folder first."""
     known = load_records(runs, how.out)
     taken = take_published(runs, known, plan.suite, how)
+    if taken:
+        make_writable(how.out)
     for record in taken.values():
         write_record(record, how.out)
     if taken:
@@ -254,6 +269,7 @@ def _prepared(
         UserError: If a run cannot work, before any of them starts.
     """
     check_settings(how.executor, how.executor_options)  # before anything heavy is imported
+    check_writable(how.out)
     execute = find_executor(how.executor)
     check_data(stage.todo, how)
     with observer.loading(), paused_garbage_collection():  # this loads torch
@@ -270,6 +286,7 @@ def _prepared(
     if warning:
         observer.note(warning)
     with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
+        make_writable(how.out)  # not earlier: a mistake leaves no empty folder
         write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()
         for remark in data_remarks(stage.todo):

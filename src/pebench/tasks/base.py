@@ -1,5 +1,6 @@
 """The declaration of a task, and its budgets by tier. No torch here."""
 
+import numbers
 import pkgutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError
 from pebench.tasks import sources
+from pebench.tasks.fields import by_name, check_fields, one, several
 from pebench.tasks.kinds import TaskKind
 from pebench.tasks.published import Published, TextSize
 
@@ -54,6 +56,9 @@ class Task:
             model, too. ``None`` where an example is no pair.
         splits_before: The rule in earlier versions of the protocol where it was another one, by version.
         budgets_before: Budgets in earlier versions of the protocol where they were others, by version and tier.
+
+    Raises:
+        UserError: If a field holds something else than it must.
     """
 
     name: str
@@ -75,6 +80,13 @@ class Task:
     separator: int | None = None
     splits_before: Mapping[str, str] = field(default_factory=dict)
     budgets_before: Mapping[str, Mapping[str, Budget]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_fields(f"task {self.name!r}", self, FIELDS)
+        if not self.budgets:
+            raise UserError(f"task {self.name!r}: budgets expects one tier at least, got none.")
+        for tier, budget in self.budgets.items():
+            check_fields(f"task {self.name!r}, budget {tier!r}", budget, SECTIONS)
 
     @property
     def metric(self) -> str:
@@ -171,6 +183,35 @@ class Task:
         module = self.data.partition(":")[0] if isinstance(self.data, str) else self.data.__module__
         if not sources.prepared_file(self.source, self.source.title, settings, data_dir, module).is_file():
             sources.check_available(self.source, data_dir)
+
+
+FIELDS = {
+    "name": one(str, "a text"),
+    "summary": one(str, "a line of text"),
+    "kind": one(TaskKind, "a pebench.TaskKind, such as pebench.tasks.TEXT_CLASSIFICATION"),
+    "data": one((str, type), "a class, or its place as in my_module:MyData"),
+    "splits": one(str, "a line of text"),
+    "budgets": by_name(Budget, "pebench.tasks.Budget by tier"),
+    "chance": one(numbers.Real, "a number").or_none(),
+    "beyond": several(numbers.Real, "a tuple of numbers, such as (2, 4)"),
+    "cite": several(str, "a tuple of texts"),
+    "source": one(sources.Source, "a pebench.tasks.sources.Source").or_none(),
+    "prepared_by": several(str, "a tuple of data settings, such as ('max_len',)"),
+    "data_args": by_name(object, "a dict by name"),
+    "num_classes": one(numbers.Integral, "a whole number").or_none(),
+    "image": several(numbers.Integral, "a tuple of channels and side").or_none(),
+    "published": several(Published, "a tuple of pebench.tasks.published.Published"),
+    "test_text": one(TextSize, "a pebench.tasks.published.TextSize").or_none(),
+    "separator": one(numbers.Integral, "a token's number").or_none(),
+}
+"""Values that a `Task` may hold, by field."""
+
+SECTIONS = {
+    "model": one(ModelConfig, "a pebench.config.ModelConfig"),
+    "data": one(DataConfig, "a pebench.config.DataConfig"),
+    "train": one(TrainConfig, "a pebench.config.TrainConfig"),
+}
+"""Values that a `Budget` may hold, by field."""
 
 
 def resolve(place: str | type) -> Any:

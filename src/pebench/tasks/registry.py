@@ -6,6 +6,7 @@ A name may bring options where it means a function of keyword options that retur
 
 import contextlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -27,6 +28,9 @@ Maker = Callable[..., Task]
 """A function of keyword options that returns a task, or a subclass of `Task` with such a constructor."""
 
 M = TypeVar("M", bound=Maker)
+
+OWN_NAME = re.compile(r"^task '[^']*': ")
+"""The beginning of an error about a task."""
 
 TASKS: dict[str, Task] = {task.name: task for task in (*vision.TASKS, *text.TASKS, *language.TASKS, *sequences.TASKS)}
 """Pebench's own tasks, by name."""
@@ -183,6 +187,7 @@ def _make(name: str, options: Mapping[str, Any]) -> Task:
             task = found(**chosen)
     except (Exception, SystemExit) as error:  # it is anyone's code, which may end the program, too
         reason = str(error) if isinstance(error, ValueError | UserError) else f"{type(error).__name__}: {error}"
+        reason = OWN_NAME.sub("", reason)  # a task that is refused says so by the name that is in its code
         raise UserError(f"task {full!r}: {cut(reason, MOST)}") from error
     if not isinstance(task, Task):
         raise UserError(f"task {full!r} returned {quoted(task)}, expected a pebench.Task.")

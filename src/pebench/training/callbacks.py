@@ -17,6 +17,9 @@ from pebench.atomic import replacing
 from pebench.errors import DivergedError, InterruptedRunError
 from pebench.seeding import stream
 
+ADVICE = "try a smaller train.learning_rate, or look for infinities in the encoding's values and gradients"
+"""The way out of a divergence."""
+
 
 class StepSeed(Callback):
     """Seeds dropout by run and step, so that rows with the same seed drop the same channels.
@@ -77,7 +80,7 @@ class Curve(Callback):
         """
         metrics = {name: float(v) for name, v in trainer.callback_metrics.items() if name.startswith("val/")}
         if not all(map(math.isfinite, metrics.values())):
-            raise DivergedError(f"validation gives {metrics} at step {trainer.global_step}")
+            raise DivergedError(f"validation gives {metrics} at step {trainer.global_step}; {ADVICE}")
         trained = {} if self.train_loss is None else {"train/loss": self.train_loss}
         self.points.append({"step": trainer.global_step, **trained, **metrics})
         self.on_progress(trainer.global_step, self.points[-1])
@@ -143,7 +146,7 @@ class FiniteLoss(Callback):
         loss = outputs["loss"]
         # All processes decide together: one that raised alone would leave the others waiting for its gradients.
         if not trainer.strategy.reduce_boolean_decision(bool(loss.isfinite())):
-            raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}")
+            raise DivergedError(f"the loss is {float(loss)} at step {trainer.global_step}; {ADVICE}")
 
 
 class LastValidation(Callback):

@@ -38,7 +38,7 @@ from pebench.training.steps import captured_steps
 from pebench.training.stopwatch import Stopwatch
 from pebench.training.tensorboard import RunLogger, log_outcome
 from pebench.training.token_tables import take_table
-from pebench.training.trainer import best_checkpoint, make_trainer
+from pebench.training.trainer import best_checkpoint, make_trainer, telling_divergence
 from pebench.training.turns import turns_of_this_run
 from pebench.training.weights import keep_weights
 
@@ -98,13 +98,15 @@ def train(
 
     Raises:
         InterruptedRunError: If asked to stop.
+        DivergedError: If the loss or a validation metric is not finite.
         UserError: If the data cannot be had, or the devices do not divide the batch.
         ValueError: If the encoding does not fit the model.
     """
     _prepare_process(config, options)
     attempt = _prepare_attempt(config, options, on_progress, stop)
     trainer, module, data = attempt.trainer, attempt.module, attempt.data
-    trainer.fit(module, datamodule=data, ckpt_path=attempt.checkpoint, weights_only=True)
+    with telling_divergence(trainer):
+        trainer.fit(module, datamodule=data, ckpt_path=attempt.checkpoint, weights_only=True)
 
     # Of training, as tests at other sizes differ; where runs share the process, nothing tells theirs from this one's.
     memory = None if turns_of_this_run() else environment.peak_memory_gib(trainer.strategy.root_device)

@@ -2,7 +2,8 @@
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
 from pebench.config import AUTO, Options, RunConfig
-from pebench.errors import UserError
+from pebench.errors import DivergedError, UserError
 from pebench.tasks import Task
-from pebench.training.callbacks import DurableCheckpointIO
+from pebench.training.callbacks import ADVICE, DurableCheckpointIO
 from pebench.training.environment import allow_tf32
 from pebench.training.steps import PlainSteps
 from pebench.training.turns import turn_callbacks
@@ -113,3 +114,18 @@ def make_trainer(
     allow_tf32(device == "cuda" and train.precision.endswith("-mixed"))
     trainer.fit_loop.epoch_loop = PlainSteps(trainer, train.capture)
     return trainer
+
+
+@contextmanager
+def telling_divergence(trainer: lightning.Trainer) -> Iterator[None]:
+    """Say at which step a model answers with NaN, where a metric of validation refuses it.
+
+    Raises:
+        DivergedError: In place of the metric's error.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "`nan` values" not in str(error):
+            raise
+        raise DivergedError(f"validation gives NaN at step {trainer.global_step}; {ADVICE}") from error

@@ -51,7 +51,7 @@ def test_a_folder_of_runs_is_analyzed_once(kept: Path, capsys: pytest.CaptureFix
     assert main(["analyze", str(kept)]) == 0
     printed = capsys.readouterr()
     assert printed.err.count("measured") == 2
-    assert "2 runs analyzed" in printed.out
+    assert "2 runs analyzed; the records hold" in printed.out
     for folder, old in zip(folders(kept), before, strict=True):
         record = read_record(folder)
         assert replace(record, analysis={}) == old
@@ -62,7 +62,9 @@ def test_a_folder_of_runs_is_analyzed_once(kept: Path, capsys: pytest.CaptureFix
     assert 0 < learned["energies"]["overlap"] <= 1
 
     assert main(["analyze", *map(str, folders(kept))]) == 0
-    assert capsys.readouterr().err.count("known") == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("known") == 2
+    assert "0 runs analyzed, 2 known (--again measures them again); the records" in printed.out
     assert main(["analyze", "--again", str(folders(kept)[0])]) == 0
     assert capsys.readouterr().err.count("measured") == 1
     assert describe(folders(kept)[0]).count("overlap") == 2  # trained and untrained

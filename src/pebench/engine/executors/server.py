@@ -12,10 +12,10 @@ from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.observer import Observer
-from pebench.errors import UserError
+from pebench.errors import UserError, with_place
 from pebench.formatting import first_line
 from pebench.runs.parent import end_with_parent, end_without_guests
-from pebench.tasks.registry import TASKS
+from pebench.tasks.registry import TASKS, find_task
 
 
 def server() -> Any:
@@ -119,6 +119,7 @@ def _prepare_and_send(
 def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str], None]) -> list[str]:
     """Prepare the data of each kind of run, and return what went wrong."""
     from pebench.data import datamodule_of
+    from pebench.data.checks import check_classes
     from pebench.encodings import registry
     from pebench.training.guests import contained
 
@@ -136,16 +137,18 @@ def _prepare(kinds: Sequence[RunConfig], options: Options, note: Callable[[str],
                 # Beyond the files, what a run does first: data that is too little for a batch is found here, once for
                 # all runs.
                 data.setup()
+                check_classes(find_task(config.task), data.describe())
                 data.train_dataloader()
                 if config.train.beyond:
                     for factor, why in data.untestable(data.factors).items():
                         note(f"{config.task}: nothing is measured at {factor:g}x, as {why}")
-            except (UserError, ValueError, OSError) as error:
+            except (UserError, OSError) as error:
                 problems.append(f"{config.task}: {error}")
+            except ValueError as error:  # a mistake in the settings, or in what someone's data do
+                problems.append(with_place(f"{config.task}: {error}", error, own=True))
             except (Exception, SystemExit) as error:  # a task, and so its data, may be anyone's
-                frame = traceback.extract_tb(error.__traceback__)[-1]
-                place = f"{frame.filename}:{frame.lineno}"
-                problems.append(f"{config.task}: its data raised {type(error).__name__}: {first_line(error)} ({place})")
+                reason = f"{config.task}: its data raised {type(error).__name__}: {first_line(error)}"
+                problems.append(with_place(reason, error))
     return problems
 
 

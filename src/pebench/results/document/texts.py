@@ -168,8 +168,12 @@ NOTES_ACROSS = """\
   that fail.
 """
 
-FRONT_PAGE = (
-    "Means over {n} seeds. Better or worse: than `{reference}`, by a paired t-test at 5 %, corrected for the "
-    "comparisons of a task. No word: these seeds do not separate the two."
-)
+FRONT_PAGE = "Means over {seeds}."
 """Sentence under the table of a front page."""
+FRONT_PAGE_ALONE = "Values of one seed."
+"""Sentence instead, where there is nothing to take a mean of."""
+FRONT_PAGE_VERDICTS = (
+    " Better or worse: than `{reference}`, by a paired t-test at 5 %, corrected for the comparisons of a task. No "
+    "word: these seeds do not separate the two."
+)
+"""Sentences that follow, where a test compares rows."""

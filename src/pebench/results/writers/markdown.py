@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
+from pebench.formatting import counted
 from pebench.results import figures
 from pebench.results.cells import Cell, Grid
 from pebench.results.citations import Sources
@@ -12,6 +13,8 @@ from pebench.results.grids import by_family, front_page, verdict_first
 from pebench.results.missing import absence_lines
 from pebench.results.page import Page
 from pebench.results.prose import Code, Inline, Link, Prose, Strong, prose, strong
+from pebench.results.tables import Table
+from pebench.results.verdicts import Outcome
 
 MARKUP = re.compile(r"`|<(?=[A-Za-z/!?])|(?<=\])(?=\()")
 """Where words would become code, an element of HTML, or a link: names and options may have any characters."""
@@ -34,11 +37,17 @@ def overview(page: Page) -> str:
     """Return means and verdicts alone, a table for the tasks that compare, for a front page."""
     parts = []
     for group in compared_groups(page):
-        most = max(len(row.values) for table in group for row in table.rows)
-        parts.append(
-            f"{pipe(front_page(group, page))}\n\n{texts.FRONT_PAGE.format(n=most, reference=page.reference)}\n"
-        )
+        parts.append(f"{pipe(front_page(group, page))}\n\n{_front_page_text(group, page)}\n")
     return "\n".join(parts)
+
+
+def _front_page_text(group: Sequence[Table], page: Page) -> str:
+    """Return the sentences under a table of a front page: on its seeds, and on its verdicts where there are any."""
+    rows = [row for table in group for row in table.rows]
+    most = max(len(row.values) for row in rows)
+    text = texts.FRONT_PAGE.format(seeds=counted(most, "seed")) if most > 1 else texts.FRONT_PAGE_ALONE
+    tested = any(row.verdict and row.verdict.outcome is not Outcome.NOT_TESTED for row in rows)
+    return text + texts.FRONT_PAGE_VERDICTS.format(reference=page.reference) * tested
 
 
 def _parts(content: Document, pictures: Mapping[str, str], captions: Mapping[str, str]) -> Iterator[str]:

@@ -45,7 +45,15 @@ REAL = ("Language", "Images")
 COSTS = {"time": "Step time", "memory": "Memory"}
 """Headings of costs, by their attributes."""
 
-NOTHING_MEASURED = "Nothing is measured yet on any task of the scorecard."
+
+def nothing_measured() -> str:
+    """Return that no run counts, and which would."""
+    tiers = dict.fromkeys(measure.tier for measure in MEASURES)
+    tasks = (f"tier {tier}: {', '.join(dict.fromkeys(m.task for m in MEASURES if m.tier == tier))}" for tier in tiers)
+    return (
+        f"Nothing is measured yet on any task of the scorecard ({'; '.join(tasks)}). Runs count with the tier's own "
+        "settings, but for a learning rate that was selected, and encodings without options."
+    )
 
 
 def scorecard_markdown(card: Scorecard, page: str = "") -> str:
@@ -59,7 +67,7 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
     if page:
         parts.append(f"[Sort it, filter it, weigh its columns]({page}) (a file to open in a browser).\n")
     if not card.measures:
-        return "\n".join([*parts, f"{NOTHING_MEASURED}\n"])
+        return "\n".join([*parts, f"{nothing_measured()}\n"])
     parts.append(f"## If you need\n\n{pipe(needs(card))}\n")
     parts.append("## Every encoding\n")
     parts += [f"### {heading}\n\n{pipe(table)}\n\n{rest}\n" for heading, table, rest in tables(card)]

@@ -10,11 +10,14 @@ from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfi
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import quoted
 from pebench.runs.suite.encodings import Encoding, option_names
-from pebench.runs.suite.values import can_go_on, combinations, is_list, utc
+from pebench.runs.suite.values import can_go_on, combinations, is_list, type_text, utc
 from pebench.tasks import find_task
 
 MOST_SEEDS = 1_000_000
 """Largest number of seeds of a row: a plan of more would fill the memory before anything is said."""
+
+EXAMPLES = {"tasks": ["vit-digits"], "encodings": ["add", "rope"], "remarks": ["One sentence."]}
+"""Values of fields that are lists, for the message on a value that is none."""
 
 
 @contextlib.contextmanager
@@ -24,6 +27,33 @@ def collected(mistakes: list[str]) -> Iterator[None]:
         yield
     except UserError as error:
         mistakes.append(str(error))
+
+
+def type_mistake(name: str, kind: Any, value: Any) -> str:
+    """Return what is said of a field whose value has another type.
+
+    Args:
+        name: Name of the field.
+        kind: Type that it is annotated with.
+        value: The value.
+    """
+    if name in EXAMPLES and not is_list(value):
+        example = [value] if isinstance(value, str) else EXAMPLES[name]
+        return f"{name} expects a list, as in {quoted(example)}, got {quoted(value)}."
+    return f"{name} must be {type_text(kind)}, got {quoted(value)}."
+
+
+def check_name(name: str) -> Iterator[str]:
+    """Yield a mistake if a suite has no name, or one that no file can have."""
+    if not name.strip() or not name.isprintable() or {*name} & {*"/\\"}:
+        yield f"name expects text without slashes, such as 'depth', which files may be named by, got {quoted(name)}."
+
+
+def check_rows(tasks: Sequence[str], encodings: Sequence[Encoding]) -> Iterator[str]:
+    """Yield a mistake if there is no task, or no encoding."""
+    for name, values in (("tasks", tasks), ("encodings", encodings)):
+        if not values:
+            yield f"{name} expects at least one, as in {EXAMPLES[name]}, got {quoted(values)}."
 
 
 def check_date(declared: str) -> Iterator[str]:
@@ -96,7 +126,7 @@ def check_tested_seeds(seeds: Sequence[int], given: Any) -> Iterator[str]:
         given: The suite's field, for the message.
     """
     if not seeds:
-        yield f"seeds must be at least 1, or a list of some, got {quoted(given)}."
+        yield f"seeds expects a number from 1 on, or a list of seeds, got {quoted(given)}."
     if len(seeds) > MOST_SEEDS:
         yield f"seeds must be at most {MOST_SEEDS:,}, got {quoted(given)}."
     out_of_range: list[str] = []

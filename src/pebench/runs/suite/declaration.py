@@ -10,11 +10,10 @@ from typing import Any
 from pebench.config import CORE_ENCODINGS, REFERENCE_ENCODING, SELECTION_SEED, RunConfig, override, python_value
 from pebench.encodings.registry import encoding_card
 from pebench.errors import UserError, unknown_name
-from pebench.formatting import quoted
 from pebench.runs.costs import matched
 from pebench.runs.suite import checks
 from pebench.runs.suite.encodings import Encoding, name_and_options, serves
-from pebench.runs.suite.values import combinations, fits, further_values, only_for, settings_for, type_text, utc
+from pebench.runs.suite.values import combinations, fits, further_values, only_for, settings_for, utc
 from pebench.tasks import configure, find_task
 
 MARGIN = {"accuracy": 0.005, "bits_per_byte": 0.005}
@@ -99,7 +98,7 @@ class Suite:
         for f in fields(self):
             kind, value = LOOSE_TYPES.get(f.name, f.type), getattr(self, f.name)
             if not fits(value, kind):
-                mistakes.append(f"{f.name} must be {type_text(kind)}, got {quoted(value)}.")
+                mistakes.append(checks.type_mistake(f.name, kind, value))
         if mistakes:
             raise UserError("\n".join(mistakes))
         pairs = tuple((first, second) for first, second in self.contrasts)  # they may have been given as lists
@@ -205,6 +204,8 @@ class Suite:
     def _mistakes(self) -> Iterator[str]:
         """Yield the mistakes that can be found before any run is configured."""
         selecting = [self.selecting_seeds(task) for task in self.tasks]
+        yield from checks.check_name(self.name)
+        yield from checks.check_rows(self.tasks, self.encodings)
         yield from checks.check_date(self.declared)
         yield from checks.check_settings(self.settings, self.tasks, self.encodings)
         yield from checks.check_variation(self.vary, self.settings, self.select, self.regime)
@@ -269,7 +270,10 @@ class Suite:
             with checks.collected(mistakes):
                 reference = references.get(self._table(config))
                 if reference is None:
-                    raise UserError(f"{config.task}: rows are matched to {self.reference}, which must be one of them.")
+                    raise UserError(
+                        f"{config.task}: rows are matched to {self.reference}, which must be one of them "
+                        f"(--pe {shlex.quote(self.reference)}, or --reference NAME for another)."
+                    )
                 found.append(matched(config, reference))
         return found
 

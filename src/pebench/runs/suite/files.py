@@ -1,9 +1,10 @@
 """Suite files: Python files that define ``SUITE``, pebench's own and those of users."""
 
 import functools
+import re
 import runpy
 import traceback
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from pebench.encodings.plugins import add_paths
@@ -11,6 +12,9 @@ from pebench.errors import UserError, unknown_name
 from pebench.exits import without_exits
 from pebench.formatting import MOST, first_line, quoted
 from pebench.runs.suite.declaration import Suite
+
+STRANGER = re.compile(r"^Suite\.__init__\(\) got an unexpected keyword argument '(\w+)'")
+"""Python's message on an argument that a suite does not have."""
 
 
 @functools.cache
@@ -64,6 +68,9 @@ def _run(path: Path) -> object:
         # The last line of the file itself, not of pebench's code below it: that is where its author has to look.
         lines = [number for frame, number in frames if frame.f_code.co_filename == str(path)]
         where = f"{path}, line {lines[-1]}," if lines else path
+        if isinstance(error, TypeError) and (found := STRANGER.search(str(error))):
+            unknown = unknown_name("argument of Suite", found[1], (f.name for f in fields(Suite)))
+            raise UserError(f"suite file {where} cannot be read: {unknown}") from error
         raise UserError(
             f"suite file {where} cannot be read: {type(error).__name__}: {first_line(error, MOST)}"
         ) from error

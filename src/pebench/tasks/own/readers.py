@@ -61,7 +61,7 @@ def _json_lines(path: Path) -> tuple[list[str], Rows]:
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise UserError(f"{path}, line {number} is no JSON: {first_line(error)}.") from error
+                raise UserError(f"{path}, line {number} is not JSON: {first_line(error)}.") from error
             if not isinstance(value, dict):
                 raise UserError(f"{path}, line {number}: expected an object with the columns, got {first_line(line)}.")
             yield number, value

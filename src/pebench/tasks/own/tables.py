@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pebench.errors import UserError
-from pebench.formatting import counted, quoted
+from pebench.formatting import counted, format_encoding, quoted
 from pebench.tasks.own.files import SPLIT_NAMES, files_by_split, require_train
 from pebench.tasks.own.readers import READERS, Rows, columns_of
 from pebench.tasks.own.targets import TARGETS, class_order, is_text
@@ -61,6 +61,7 @@ def read_texts(path: Path, options: Mapping[str, str]) -> Texts:
     Raises:
         UserError: If it cannot be read, lacks a column, or holds rows that cannot be.
     """
+    options = {"path": str(path), **options}  # for messages that write the task
     files = files_by_split(path, tuple(READERS), "labelled texts")
     require_train({*files}, str(path))
     found = Texts()
@@ -165,7 +166,7 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
 
     Args:
         names: The columns that there are.
-        options: The columns that were asked for; empty ones are guessed.
+        options: The columns that were asked for, where empty ones are guessed; and the other options of the task.
         place: The table's name in messages.
         remarks: Takes a sentence on what was guessed.
 
@@ -184,10 +185,21 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
     guessed = _guessed(names, chosen)
     for part in ("text", "label"):
         if part not in chosen | guessed:
-            raise UserError(f"{place}: which column is the {part}? Say it, as {part}=NAME. It has: {listed}.")
+            raise UserError(
+                f"{place}: which column is the {part}? It has: {listed}. Name its columns in a task, as in "
+                f"{_example(names, chosen | guessed, options)}"
+            )
     if guessed:
         remarks.append(f"columns by their names: {', '.join(f'{part}={name}' for part, name in guessed.items())}")
     return chosen | guessed
+
+
+def _example(names: Sequence[str], known: Mapping[str, str], options: Mapping[str, str]) -> str:
+    """Return ``--task`` with all options that name the columns; of text and label, those not known are any others."""
+    free = iter([name for name in names if name not in known.values()])
+    columns = {part: known[part] if part in known else next(free, "NAME") for part in ("text", "label")}
+    given = {option: value for option, value in options.items() if value}
+    return f'--task "{format_encoding("texts", given | columns, literal=True)}"'
 
 
 def _guessed(names: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:

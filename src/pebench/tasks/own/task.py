@@ -8,7 +8,7 @@ from typing import Any
 
 from pebench.config import DataConfig
 from pebench.errors import UserError
-from pebench.formatting import format_encoding
+from pebench.formatting import format_encoding, quoted
 from pebench.tasks import sources
 from pebench.tasks.base import Task
 from pebench.tasks.own.places import Place, Survey, data_key, find_place, note_place, plain_name, surveyed
@@ -58,7 +58,8 @@ def check_key(kind: str, key: str) -> None:
         UserError: With what was expected.
     """
     if not KEY.fullmatch(key):
-        raise UserError(f"task {kind!r} expects a file or folder, as in {kind}(path='FILE'), got data={key!r}.")
+        got = f"data={quoted(key)}, which is no name that pebench gave" if key else "no path"
+        raise UserError(f"task {kind!r} expects a file or folder, as in {kind}(path='FILE'), got {got}.")
 
 
 def full_name(kind: str, options: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
