@@ -39,9 +39,9 @@ SUITE = Suite(
         "rope and shaw had been tested: the first three chose 6e-3.",
         "The last two lines of rows were added on 2026-11-30 07:11, for the scorecard, when the first ten were "
         "published. The paired test of pope and rope stays as it was; it is declared as a contrast now, as pages of so "
-        "many rows do not compare every pair. Comparisons with add are corrected for 22 rows, not for nine. Expected of the new rows: "
-        "transformer-xl, which has offsets and "
-        "contents of its own, is near pope; cpe, fire and kerple-log are above t5-bias; nobody is above pope.",
+        "many rows do not compare every pair. Comparisons with add are corrected for 22 rows, not for nine. "
+        "Expected of the new rows: transformer-xl, which has offsets and contents of its own, is near pope; "
+        "cpe, fire and kerple-log are above t5-bias; nobody is above pope.",
         "Since 2026-11-30 09:13 a row at an end of the grid is tried at one further rate by `select_beyond`, as the "
         "rule of decision says: xpos had chosen 1.5e-3 and had been tested. No row before it had chosen an end.",
     ),
