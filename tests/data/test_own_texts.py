@@ -170,7 +170,7 @@ def test_columns_that_are_missing_or_not_plain_are_asked_for(tmp_path):
     path = write_csv(tmp_path / "a.csv", ROWS, ("foo", "bar"))
     line = f"--task \"texts(path='{path}', text='foo', label='bar')\""
     found = refusal(path)
-    assert found == f": which column is the text? It has: foo, bar. Name its columns in a task, as in {line}"
+    assert found == f": which column is the text? Name it in a task, as in {line}. It has: foo, bar."
     assert " has no column 'text' (option label). It has: foo, bar." in refusal(path, label="text")
     write_csv(path, [(*row, "x") for row in ROWS], ("foo", "label", "baz"))
     assert f"path='{path}', text='foo', label='label')" in refusal(path)

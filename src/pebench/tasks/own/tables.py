@@ -186,8 +186,8 @@ def chosen_columns(names: Sequence[str], options: Mapping[str, str], place: str,
     for part in ("text", "label"):
         if part not in chosen | guessed:
             raise UserError(
-                f"{place}: which column is the {part}? It has: {listed}. Name its columns in a task, as in "
-                f"{_example(names, chosen | guessed, options)}"
+                f"{place}: which column is the {part}? Name it in a task, as in "
+                f"{_example(names, chosen | guessed, options)}. It has: {listed}."
             )
     if guessed:
         remarks.append(f"columns by their names: {', '.join(f'{part}={name}' for part, name in guessed.items())}")
