@@ -21,6 +21,10 @@ class DivergedError(Exception):
     """The training loss is no longer a finite number."""
 
 
+NAN_REFUSED = "`nan` values"
+"""Words by which torchmetrics refuses NaN."""
+
+
 class InterruptedRunError(Exception):
     """The run was asked to stop; it can be resumed."""
 

@@ -126,7 +126,7 @@ class TensorDataModule(lightning.LightningDataModule):
             return
         if self.file.is_file():
             warnings.warn(f"{self.file} is damaged: these data are prepared anew", stacklevel=2)
-        self._prepared = check_prepared(self.title, self.read(), Prepared)
+        self._prepared = check_prepared(self.title, self.read())
         try:
             self.check()
         finally:

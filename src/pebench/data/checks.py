@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,34 +11,35 @@ from pebench.errors import UserError
 from pebench.formatting import quoted
 from pebench.tasks.base import Task
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pebench.data.base import Prepared
 
 
-def check_prepared(title: str, found: Any, kind: type[T]) -> T:
+def check_prepared(title: str, found: Any) -> "Prepared":
     """Return what a ``read`` has returned, if it is a `pebench.data.base.Prepared` of tensors and plain values.
 
     Args:
         title: Name of the data in messages.
         found: The value that it returned.
-        kind: The class `Prepared`.
 
     Raises:
         UserError: If it is not, with what it is.
     """
+    from pebench.data.base import Prepared  # which checks by this module
+
     start = f"{title}: read() must return a pebench.data.base.Prepared(tensors, meta)"
-    if not isinstance(found, kind):
+    if not isinstance(found, Prepared):
         raise UserError(f"{start}, got {'nothing' if found is None else f'a {type(found).__name__}'}.")
-    tensors, meta = getattr(found, "tensors", None), getattr(found, "meta", None)
-    for what, value in (("tensors", tensors), ("meta", meta)):
+    for what, value in (("tensors", found.tensors), ("meta", found.meta)):
         if not isinstance(value, Mapping):
             raise UserError(f"{start} whose {what} are a dict, got a {type(value).__name__}.")
-    for name, tensor in (tensors or {}).items():
+    for name, tensor in found.tensors.items():
         if not isinstance(tensor, Tensor):
             raise UserError(f"{start} of tensors, but its {name!r} is a {type(tensor).__name__}.")
     try:
-        json.dumps(meta)
+        json.dumps(found.meta)
     except (TypeError, ValueError) as error:
-        raise UserError(f"{start} whose meta are plain JSON values, got {quoted(meta)}: {error}.") from error
+        raise UserError(f"{start} whose meta are plain JSON values, got {quoted(found.meta)}: {error}.") from error
     return found
 
 

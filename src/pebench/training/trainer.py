@@ -14,7 +14,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.loggers import Logger
 
 from pebench.config import AUTO, Options, RunConfig
-from pebench.errors import DivergedError, UserError
+from pebench.errors import NAN_REFUSED, DivergedError, UserError
 from pebench.tasks import Task
 from pebench.training.callbacks import ADVICE, DurableCheckpointIO
 from pebench.training.environment import allow_tf32
@@ -126,6 +126,6 @@ def telling_divergence(trainer: lightning.Trainer) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "`nan` values" not in str(error):
+        if NAN_REFUSED not in str(error):
             raise
         raise DivergedError(f"validation gives NaN at step {trainer.global_step}; {ADVICE}") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pebench.atomic import full_disk
 from pebench.config import Options, RunConfig
-from pebench.errors import InterruptedRunError
+from pebench.errors import NAN_REFUSED, InterruptedRunError
 from pebench.runs.leases import claim
 from pebench.runs.records import Record, find_record, without_places, write_record
 
@@ -143,7 +143,7 @@ def failure_kind(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}".lower()
     if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
         return "out of memory"
-    return "diverged" if "divergederror" in text or "`nan` values" in text else "exception"
+    return "diverged" if "divergederror" in text or NAN_REFUSED in text else "exception"
 
 
 def failure_reason(error: BaseException) -> str:
