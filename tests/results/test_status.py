@@ -94,6 +94,20 @@ def test_a_failed_run_that_runs_again_is_running(tmp_path: Path, ask: Ask) -> No
     assert "--retry-failed" not in answer.text
 
 
+def test_a_run_that_left_a_checkpoint_is_shown_as_interrupted(tmp_path: Path, ask: Ask) -> None:
+    interrupted, unbegun = run("add", 0).config, run("add", 1).config
+    write_plan([interrupted, unbegun], tmp_path)
+    checkpoint = begun(interrupted, tmp_path) / "checkpoints" / "last.ckpt"
+    checkpoint.parent.mkdir()
+    checkpoint.touch()
+    os.utime(checkpoint, times=(time.time() - 600,) * 2)
+    lines = ask("status", tmp_path).lines
+    (line,) = lines[lines.index("interrupted (the same command goes on from their checkpoints)") + 1 :]
+    assert line == f"  {interrupted.directory}: checkpoint of 10 min ago"
+    with claim(checkpoint.parent.parent):
+        assert not any("interrupted" in line for line in ask("status", tmp_path).lines)
+
+
 @needs_proc
 def test_the_lease_of_a_dead_process_is_not_running(tmp_path: Path, ask: Ask) -> None:
     ours = asdict(_myself())

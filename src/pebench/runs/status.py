@@ -10,6 +10,7 @@ from pebench.formatting import counted, duration_text
 from pebench.runs.leases import Holder, holder_of
 from pebench.runs.plan import planned_runs, run_state
 from pebench.runs.records import FILE_NAME, Record, read_record, record_in
+from pebench.runs.rubbish import CHECKPOINTS
 from pebench.tasks import metric_text
 
 STATES = ("done", "failed", "running", "to do")
@@ -32,6 +33,10 @@ def status(out: Path) -> str:
     running = [(run, holder) for run in _in_state(states, "running") if (holder := holder_of(out / run))]
     if running:
         lines += ["", "running", *(f"  {run}: {_progress(run, holder)}" for run, holder in running)]
+    begun = [(run, at) for run in _in_state(states, "to do") if (at := _checkpoint_time(out / run))]
+    if begun:
+        lines += ["", "interrupted (the same command goes on from their checkpoints)"]
+        lines += [f"  {run}: checkpoint of {duration_text(_seconds_since(at))} ago" for run, at in begun]
     failed = [(run, record) for run in _in_state(states, "failed") if (record := read_record(out / run))]
     if failed:
         lines += ["", "failed (run them again with --retry-failed)"]
@@ -94,9 +99,20 @@ def _left(out: Path, states: dict[str, str]) -> str:
 
 
 def _progress(run: str, holder: Holder) -> str:
-    since = duration_text(max(0.0, time.time() - holder.since))  # clocks of machines differ
+    since = duration_text(_seconds_since(holder.since))
     metric = metric_text(_task(run), holder.metrics, "val")
     return f"step {holder.step}{metric and ', ' + metric}, for {since}, process {holder.pid} on {holder.host}"
+
+
+def _checkpoint_time(folder: Path) -> float | None:
+    try:
+        return (folder / CHECKPOINTS / "last.ckpt").stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
+def _seconds_since(moment: float) -> float:
+    return max(0.0, time.time() - moment)  # clocks of machines differ
 
 
 def _failure(record: Record) -> str:
