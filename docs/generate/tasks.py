@@ -82,9 +82,7 @@ def _budgets(task: Task) -> Iterable[dict[str, str]]:
 
 
 def _chance(task: Task) -> str:
-    if task.chance is None:
-        return "not measured"
-    return f"{task.scale * task.chance:.{task.digits}f}{' %' * task.percent}"
+    return "not measured" if task.chance is None else task.shown(task.chance)
 
 
 def _source(task: Task) -> str:

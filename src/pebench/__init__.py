@@ -6,8 +6,6 @@ The names below are loaded on first use, so that importing pebench costs nothing
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from pebench import moved
-
 if TYPE_CHECKING:
     from pebench.adapters.swap import swap
     from pebench.config import Augmentation
@@ -71,9 +69,6 @@ __all__ = [
     "TokenTagger", "UserError", "ViT", "__version__", "analyze", "datamodule", "load_results", "load_suite",
     "preview_suite", "register", "register_task", "run", "run_suite", "swap",
 ]  # fmt: skip
-
-
-moved.install()
 
 
 def __getattr__(name: str) -> Any:

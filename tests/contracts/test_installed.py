@@ -181,8 +181,6 @@ def dotted_strings() -> list[str]:
     """Every string of the package that names one of its modules, or something in it."""
     found = set()
     for path in modules(PACKAGE):
-        if path.name == "moved.py":  # whose old names tests/contracts/test_moved.py tries
-            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and DOTTED.fullmatch(node.value):
                 found.add(node.value)

@@ -229,7 +229,7 @@ ORDER, DIGITS = TASKS["text-order"], TASKS["vit-digits"]
 NO_LINES = {"summary": "two\nlines"}
 MUTANTS: dict[str, tuple[str, Task, str]] = {
     "overlapping splits": ("splits", replace(ORDER, data=Overlapping), "of test in train too, got 100.0%"),
-    "other classes declared": ("labels", replace(ORDER, num_classes=1), "num_classes=3 in the Task, as its data"),
+    "other classes declared": ("labels", replace(ORDER, num_classes=1), "its data describe num_classes=3"),
     "too many classes": ("labels", replace(ORDER, data=Fewer), "num_classes=2, as labels in the splits go to 1"),
     "a label outside": ("labels", replace(ORDER, data=Outside), "labels from 0 to 2, as num_classes=3"),
     "unstable fingerprint": ("fingerprint", replace(ORDER, data=Drifting), "the fingerprint"),

@@ -88,12 +88,11 @@ def _chance(bench: Any, missing: str) -> float | None:
 
 def _print_task(task: Task, chance: float | None) -> None:
     """Print what a task declares, and its chance level; None if that is not known without the data."""
-    percent = " %" if task.percent else ""
     facts = {
         "task": f"{task.name}: {task.summary}",
         "kind": f"{task.kind.name}, {'causal' if task.causal else 'bidirectional'}",
         "metric": f"{task.metric.replace('_', ' ')}, {'higher' if task.higher_is_better else 'lower'} is better",
-        "chance level": "of the data" if chance is None else f"{task.scale * chance:.{task.digits}f}{percent}",
+        "chance level": "of the data" if chance is None else task.shown(chance),
         "splits": task.splits,
         "extrapolation": ", ".join(f"{factor:g}x" for factor in task.beyond) or "none",
         "tiers": ", ".join(task.budgets),

@@ -1,7 +1,6 @@
 """Checks of one run's configuration: what cannot work is refused before anything trains."""
 
 import math
-from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -84,7 +83,8 @@ def size_factors(text: str | None) -> tuple[float, ...]:
     """Return the sizes in ``train.beyond``; none for None.
 
     Raises:
-        UserError: If they are no rising factors above 1, written as `sizes_text` does, so that equal runs have one key.
+        UserError: If they are no rising factors above 1 in the form ``2,4,8``, the only one, so that equal runs have
+            one key.
 
     Example:
         >>> size_factors("1.5,2,8"), size_factors(None)
@@ -97,14 +97,9 @@ def size_factors(text: str | None) -> tuple[float, ...]:
     except ValueError:
         factors = ()
     rising = all(low < high for low, high in pairwise((1.0, *factors, math.nextafter(LARGEST, math.inf))))
-    if not (factors and rising and text == sizes_text(factors)):
+    if not (factors and rising and text == ",".join(f"{factor:g}" for factor in factors)):
         raise UserError(f"train.beyond expects rising factors from above 1 to {LARGEST}, as in 2,4,8, got {text!r}.")
     return factors
-
-
-def sizes_text(factors: Iterable[float]) -> str:
-    """Return factors as ``train.beyond`` has them: ``2,4,8``."""
-    return ",".join(f"{factor:g}" for factor in factors)
 
 
 def check_seed(seed: int) -> None:

@@ -122,6 +122,19 @@ class Bench:
         """An instance to read declarations from."""
         return self.subject.build(self.spec)
 
+    @property
+    def builds(self) -> bool:
+        """True if the encoding can be built; the property "constructs" reports why not."""
+        try:
+            return bool(self.encoding)
+        except Exception:
+            return False
+
+    @property
+    def larger(self) -> EncodingSpec:
+        """A larger spec. Each of its sizes is another, so that no formula is right by taking one for the other."""
+        return EncodingSpec(36, 3, 5, tuple(n + 4 for n in self.extent), self.causal)
+
     @functools.cached_property
     def model(self) -> Transformer:
         """A trunk in evaluation mode, which properties must leave as it is."""

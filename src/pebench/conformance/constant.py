@@ -53,9 +53,8 @@ def fit_constant(model: SequenceModule, data: TensorDataModule) -> None:
 def _inputs(model: SequenceModule, data: TensorDataModule, batch: Any) -> list[Any]:
     """Return what the model's forward pass is called with for a batch."""
     seen: list[list[Any]] = []
-    handle = model.register_forward_pre_hook(lambda _, arguments: seen.append(list(arguments)))
-    model.loss(data.on_after_batch_transfer(batch, 0))
-    handle.remove()
+    with model.register_forward_pre_hook(lambda _, arguments: seen.append(list(arguments))):
+        model.loss(data.on_after_batch_transfer(batch, 0))
     return seen[0]
 
 

@@ -31,10 +31,10 @@ def labels_of(data: TensorDataModule, split: str) -> Tensor:
     return torch.cat([rows[index][-1].unique() for index in order.split(1000)])
 
 
-def first_batches(data: TensorDataModule, count: int = 3) -> list[Tensor]:
-    """Return the inputs of the first training batches."""
+def first_batches(data: TensorDataModule) -> list[Tensor]:
+    """Return the inputs of the first three training batches."""
     torch.seed()  # the global generator must not matter
-    return [batch[0] for batch, _ in zip(data.train_dataloader(), range(count), strict=False)]
+    return [batch[0] for batch, _ in zip(data.train_dataloader(), range(3), strict=False)]
 
 
 def equal(one: list[Tensor], other: list[Tensor]) -> bool:

@@ -9,12 +9,11 @@ from unittest import mock
 from pebench.conformance.bench import SETTINGS, Bench
 from pebench.conformance.comparisons import BrokenError
 from pebench.conformance.properties import PROPERTIES, Property, check
-from pebench.encodings.base import KV_CACHE, EncodingSpec
+from pebench.conformance.properties.declarations import BEYOND
+from pebench.encodings.base import KV_CACHE
 
 FLAGS = ("relative", "isotropic", "mirror_blind", "blind")
 """Attributes of an encoding that are True or False, and are tried one by one."""
-
-BEYOND = ("goes on", "clamps", "refuses")
 
 SIZES = ("d_model", "num_layers", "num_heads", "head_dim", "num_axes", "max_len")
 """Names of which a formula of an encoding's size may be a product."""
@@ -64,10 +63,9 @@ def _candidates(item: Property, bench: Bench, failed: bool) -> Iterator[Mapping[
 
 def _formulas(bench: Bench) -> Iterator[str]:
     """Yield products of a model's sizes that give the number of the encoding's parameters, in two sizes of model."""
-    larger = EncodingSpec(36, 3, 5, tuple(n + 4 for n in bench.extent), bench.causal)
-    counts = [sum(p.numel() for p in bench.subject.build(spec).parameters()) for spec in (bench.spec, larger)]
+    counts = [sum(p.numel() for p in bench.subject.build(spec).parameters()) for spec in (bench.spec, bench.larger)]
     for names in itertools.chain.from_iterable(itertools.combinations(SIZES, n) for n in range(len(SIZES) + 1)):
-        one, other = (math.prod(getattr(spec, name) for name in names) for spec in (bench.spec, larger))
+        one, other = (math.prod(getattr(spec, name) for name in names) for spec in (bench.spec, bench.larger))
         factor, rest = divmod(counts[0], one)
         if not rest and factor * other == counts[1]:
             yield " * ".join([*([str(factor)] if factor != 1 or not names else []), *names])
@@ -79,7 +77,7 @@ def _mends(item: Property, changes: Mapping[str, Any], bench: Bench) -> bool:
     # on the class itself: a subclass that no module has could not be copied to another process
     with mock.patch.multiple(subject.maker, **changes):
         benches = [Bench(subject, setting) for setting in SETTINGS]
-        if not any(map(_builds, benches)):
+        if not any(bench.builds for bench in benches):
             return False
         for other in benches:
             if (item.name == "constructs" or _applies(item, other)) and not _holds(item, other):
@@ -91,7 +89,7 @@ def _mends(item: Property, changes: Mapping[str, Any], bench: Bench) -> bool:
 
 
 def _applies(item: Property, bench: Bench) -> bool:
-    return item.name != "constructs" and _builds(bench) and item.applies(bench)
+    return item.name != "constructs" and bench.builds and item.applies(bench)
 
 
 def _holds(item: Property, bench: Bench) -> bool:
@@ -100,10 +98,3 @@ def _holds(item: Property, bench: Bench) -> bool:
     except BrokenError:
         return False
     return True
-
-
-def _builds(bench: Bench) -> bool:
-    try:
-        return bool(bench.encoding)
-    except Exception:
-        return False

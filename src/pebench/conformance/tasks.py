@@ -2,7 +2,6 @@
 
 import functools
 import math
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,11 @@ from pebench.conformance.examples import batches_of, equal, fingerprints, first_
 from pebench.data import datamodule_of
 from pebench.data.base import SPLITS, TensorDataModule
 from pebench.data.batches import IGNORE
+from pebench.data.checks import check_classes
 from pebench.errors import UserError, with_place
 from pebench.models.base import SequenceModule
 from pebench.tasks import configure, default_tier, find_task
+from pebench.tasks.sources import data_folder
 
 SMALL = {"model.d_model": 16, "model.num_heads": 2, "model.num_layers": 1, "model.dropout": 0.0, "model.d_ff": None}
 """The model that tasks are tested with; their data is that of the default tier."""
@@ -47,9 +48,7 @@ class TaskBench:
 
     def __init__(self, name: str, data_dir: Path | None = None) -> None:
         self.task = find_task(name)
-        # an empty variable counts as none
-        folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
-        self.data_dir = Path(folder) if folder else None
+        self.data_dir = data_folder(data_dir)
 
     @functools.cached_property
     def config(self) -> Any:
@@ -188,10 +187,10 @@ def splits(bench: TaskBench) -> None:
 @_property("labels")
 def labels(bench: TaskBench) -> None:
     """Its labels are whole numbers from 0 to one less than the number of classes that it declares."""
-    told, declared = bench.usual.describe().get("num_classes"), bench.task.num_classes
-    if told is None:  # tokens of a vocabulary, or numbers
+    described = bench.usual.describe()
+    check_classes(bench.task, described)
+    if (told := described.get("num_classes")) is None:  # tokens of a vocabulary, or numbers
         return
-    require(declared in (None, told), f"num_classes={told} in the Task, as its data describe", declared)
     found = torch.cat([labels_of(bench.usual, name) for name in SPLITS])
     found = found[found != IGNORE]
     if found.is_floating_point() or not len(found):  # of a kind that is no classification

@@ -1,6 +1,5 @@
 """LightningDataModules: data held as tensors, batched and augmented a whole batch at a time."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from pebench.data.base import TensorDataModule  # noqa: E402
 from pebench.data.images import Images  # noqa: E402
 from pebench.errors import UserError  # noqa: E402
 from pebench.tasks import configure, find_task  # noqa: E402
+from pebench.tasks.sources import data_folder  # noqa: E402
 
 
 def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:
@@ -38,7 +38,7 @@ def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **optio
     """
     task = find_task(config.task)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
-    folder = data_dir or os.environ.get("PEBENCH_DATA_DIR") or None
+    folder = data_folder(data_dir)
     # The later wins: what a task fixes stands above the run's settings, and the caller above all.
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
     kind, augmentation = task.data_class(), Augmentation.of(config.train)

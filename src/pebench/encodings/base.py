@@ -86,7 +86,7 @@ class PositionalEncoding(nn.Module):
             are wrong together are noticed: names of the true ones of the attributes above, ``refuses`` or ``clamps``,
             and ``text`` or ``images`` where it serves these alone. Not inherited.
         layouts: Names of parameters with one row for each position or offset, each with what its rows are for, one of
-            `pebench.models.resize.LAYOUTS`: they are interpolated where a model is made for another size.
+            ``cells``, ``axes`` and ``offsets``: they are interpolated where a model is made for another size.
         paper_size: Number of parameters by the paper, worked out by hand for a causal text model of D = 32, H = 4,
             two layers and eight positions (a grid of 3x5 where it serves images alone). Not inherited.
     """

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pebench.encodings.cards import EncodingCard
 from pebench.errors import UNREADABLE, UserError, unknown_name
 from pebench.formatting import quoted
 
@@ -76,35 +75,37 @@ def _read_value(source: str, node: ast.expr) -> Any:
         return ast.get_source_segment(source, node)
 
 
-def normalise(card: EncodingCard, options: Mapping[str, Any]) -> dict[str, Any]:
+def normalise(
+    whose: str, defaults: Mapping[str, Any], types: Mapping[str, type], options: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the options that differ from their defaults, with whole numbers made floats where floats are meant.
 
     Equal runs then have equal names and keys.
 
     Args:
-        card: The encoding's card.
-        options: Keyword options of the constructor.
+        whose: The encoding or task that has them, for messages.
+        defaults: Its options with their defaults.
+        types: The type of each.
+        options: Options as they were given.
 
     Raises:
-        UserError: For an option that the encoding does not have, of the wrong type, or not finite.
+        UserError: For an option that it does not have, of the wrong type, or not finite.
     """
     normal = {}
     for option, value in options.items():
-        if option not in card.options:
-            raise unknown_name(f"option of encoding {card.name!r}:", option, card.options or ["(it has none)"])
-        kind, default = card.types[option], card.options[option]
+        if option not in defaults:
+            raise unknown_name(f"option of {whose}:", option, defaults or ["(it has none)"])
+        kind, default = types[option], defaults[option]
         if kind is float and type(value) is int:
             # a larger whole number overflows; as infinity it is refused below, with a message
             value = float(value) if abs(value) <= sys.float_info.max else math.inf
-        # dropped, so that naming a default makes no other run
-        if value == default:
+        # dropped, so that naming a default makes no other run; True is equal to 1
+        if value == default and isinstance(value, bool) == isinstance(default, bool):
             continue
         # by exact type, as True is an int to isinstance
         if type(value) is not kind:
-            raise UserError(
-                f"option {option!r} of encoding {card.name!r} expects {kind.__name__}, got {quoted(value)}."
-            )
+            raise UserError(f"option {option!r} of {whose} expects {kind.__name__}, got {quoted(value)}.")
         if isinstance(value, float) and not math.isfinite(value):  # JSON, and so a record, cannot hold it
-            raise UserError(f"option {option!r} of encoding {card.name!r} must be finite, got {quoted(value)}.")
+            raise UserError(f"option {option!r} of {whose} must be finite, got {quoted(value)}.")
         normal[option] = value
     return normal

@@ -18,13 +18,13 @@ from pebench.encodings import plugins, registered
 from pebench.encodings.cards import EncodingCard, card_of
 from pebench.encodings.options import normalise, split_options
 from pebench.encodings.origins import digest, source_of
-from pebench.encodings.ours import encoding_cards, hint_of_name, unknown_encoding
+from pebench.encodings.ours import encoding_cards, unknown_encoding
 from pebench.encodings.plugins import Plugin
 from pebench.encodings.registered import adopt, needs, origins, stays_here
 from pebench.errors import UserError
 
 __all__ = [
-    "adopt", "clash", "encoding_card", "encoding_cards", "find_plugin", "hint_of_name", "load_encoding", "needs",
+    "adopt", "clash", "encoding_card", "encoding_cards", "find_plugin", "load_encoding", "needs",
     "normal_options", "origins", "our_parts", "parse_encoding", "parts_of", "plugin_cards", "read_encoding", "register",
     "source_now", "stays_here", "unknown_encoding",
 ]  # fmt: skip
@@ -198,7 +198,8 @@ def normal_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
         >>> normal_options("rope", {"theta": 10}), normal_options("add", {"ratio": 1})
         ({'theta': 10.0}, {})
     """
-    return normalise(encoding_card(name), options)
+    card = encoding_card(name)
+    return normalise(f"encoding {card.name!r}", card.options, card.types, options)
 
 
 def parts_of(name: str, options: Mapping[str, Any], ours: bool = False) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -17,6 +17,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.formatting import counted
 from pebench.runs.records import lacks_weights
 from pebench.tasks import registry as tasks
+from pebench.tasks.sources import data_folder
 
 HERE = ("sequential", "together")
 """Executors whose runs are made in this process."""
@@ -140,8 +141,7 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
         UserError: For values that cannot be.
     """
     values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
-    data_dir = options.get("data_dir") or os.environ.get("PEBENCH_DATA_DIR")
-    values["data_dir"] = Path(data_dir) if data_dir else None
+    values["data_dir"] = data_folder(options.get("data_dir"))
     published = options.get("published", True)
     values["published"] = Path(published) if isinstance(published, str) else published
     loggers = options.get("loggers", ())

@@ -166,20 +166,19 @@ class Display(Observer):
         now = time.monotonic()
         self.tally.progress(config, step, now)
         info = metric_text(config.task, metrics, "val")
+        where = f"{self.tally.where(config, now)}{info and ', ' + info}"
         if self.console.is_terminal:
             # A bar is added when a run reports for the first time, as few of the planned ones are running at once.
             if config.key not in self.bars:
                 name = self.tally.name(config)
                 self.bars[config.key] = self.live.add_task(name, total=config.train.max_steps, info="")
-            where = self.tally.where(config, now)
-            self.live.update(self.bars[config.key], completed=step, info=f"{where}{info and ', ' + info}")
+            self.live.update(self.bars[config.key], completed=step, info=where)
             self._update_overall()
             return
         # The first run tells early how fast it goes; a line of each at once would be many.
         first = now if self.last_line else now - PLAIN_EVERY_S + FIRST_AFTER_S
         if now - self.last_line.setdefault(config.key, first) >= PLAIN_EVERY_S:
             self.last_line[config.key] = now
-            where = f"{self.tally.where(config, now)}{info and ', ' + info}"
             self.note(f"        {self.tally.name(config)}: {where}{self.tally.time_left()}")
 
     def finished(self, record: Record) -> None:

@@ -189,9 +189,8 @@ def _known(title: str, runs: Sequence[RunConfig], plan: Plan, how: Execution, ob
     taken = take_published(runs, known, plan.suite, how)
     if taken:
         make_writable(how.out)
-    for record in taken.values():
-        write_record(record, how.out)
-    if taken:
+        for record in taken.values():
+            write_record(record, how.out)
         stage = f"{title}: " if plan.suite.select else ""
         observer.note(stage + published_text(len(taken), len(runs)))
     return known | taken

@@ -10,6 +10,20 @@ Handler = Callable[[int, Any], Any]
 
 
 @contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C or SIGTERM sets within the context; asked for a second time, they end it at once."""
+    stop = threading.Event()
+
+    def interrupt(*_: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    with handling({signal.SIGINT: interrupt, signal.SIGTERM: interrupt}):
+        yield stop
+
+
+@contextmanager
 def handling(handlers: Mapping[int, Handler]) -> Iterator[None]:
     """Answer signals with other handlers within the context.
 

@@ -103,6 +103,14 @@ class SequenceModule(lightning.LightningModule):
                 # Each split has sums of its own: the two must not add up in one metric.
                 self.metrics[f"{stage}/{name}"] = metric.clone()
 
+    def finish_classes(self, num_classes: int) -> None:
+        """Call `finish` with the metrics of a classifier, of examples or of tokens."""
+        # Micro: the share of right ones. Torchmetrics' default, macro, is the mean over classes.
+        # Validation of arguments looks at values, for which an accelerator would have to wait.
+        accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
+        # By default NaN is left out of a mean: a model that diverged would be judged by its other batches.
+        self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
+
     def metric(self, name: str) -> Metric:
         """Return the metric of a split, called ``val/accuracy`` or the like."""
         return cast(Metric, self.metrics[name])
@@ -217,14 +225,6 @@ class SequenceModule(lightning.LightningModule):
 
 class Classifier(SequenceModule):
     """Base of the classifiers. A batch holds the arguments of `forward`, then the labels (B,)."""
-
-    def finish_classes(self, num_classes: int) -> None:
-        """Call `finish` with the metrics of a classifier."""
-        # Micro: the share of right examples. Torchmetrics' default, macro, is the mean over classes.
-        # Validation of arguments looks at values, for which an accelerator would have to wait.
-        accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
-        # By default NaN is left out of a mean: a model that diverged would be judged by its other batches.
-        self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
 
     def loss(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Return the cross-entropy in nats per example."""

@@ -9,9 +9,6 @@ from torch.nn import functional as F
 
 from pebench.encodings.base import PositionalEncoding, name_of
 
-LAYOUTS = ("cells", "axes", "offsets")
-"""Rows that a parameter may have: one for each cell, for each place on each axis, or for each offset."""
-
 MODES = {"linear": ("linear", "bilinear", "trilinear"), "bicubic": ("bicubic", "bicubic")}
 """Torch's name of each interpolation, by the number of axes."""
 
@@ -19,7 +16,9 @@ MODES = {"linear": ("linear", "bilinear", "trilinear"), "bicubic": ("bicubic", "
 def resized_state(old: PositionalEncoding, new: PositionalEncoding, interpolation: str = "linear") -> dict[str, Tensor]:
     """Return the parameters of an encoding for another one that differs from it in the extent alone.
 
-    The row of offset 0 stays the row of offset 0. What does not depend on the extent is as it was.
+    A parameter may have a row for each cell, for each place on each axis, or for each offset, as the encoding's
+    ``layouts`` say: ``cells``, ``axes`` or ``offsets``. The row of offset 0 stays the row of offset 0. What does not
+    depend on the extent is as it was.
 
     Args:
         old: The encoding whose parameters are taken.

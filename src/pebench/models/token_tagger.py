@@ -5,8 +5,6 @@ from typing import Any, Unpack
 
 from torch import Tensor
 from torch.nn import functional as F
-from torchmetrics import MeanMetric
-from torchmetrics.classification import MulticlassAccuracy
 
 from pebench.encodings.base import EncodingLike
 from pebench.layers import Linear
@@ -41,10 +39,7 @@ class TokenTagger(TextModule):
         super().__init__(encoding, encoding_args, **options)
         # From zero: with every encoding training begins at the loss of a uniform guess, log(num_classes).
         self.head = Linear(self.trunk.d_model, num_classes, gain=0.0)
-        # Micro: the share of right tokens. Validation looks at values, for which an accelerator would have to wait.
-        accuracy = MulticlassAccuracy(num_classes, average="micro", validate_args=False)
-        # By default NaN is left out of a mean, which would hide that a model diverged.
-        self.finish({"loss": MeanMetric(nan_strategy="error"), "accuracy": accuracy})
+        self.finish_classes(num_classes)
 
     def forward(self, tokens: Tensor, lengths: Tensor, positions: Tensor | None = None) -> Tensor:
         """Return the logits (B, L, num_classes) of each token's tag; those of padding mean nothing.

@@ -61,13 +61,8 @@ def _of_outcome(page: "Page", outcome: Outcome) -> list[Named]:
     for table in page.tables:
         rows = [row for row in table.rows if row.verdict and row.verdict.outcome is outcome and row.difference]
         if rows:
-            found.append(Named(table, _name(page, table), sorted(rows, key=_size, reverse=True)))
+            found.append(Named(table, page.coverage.table_name(table), sorted(rows, key=_size, reverse=True)))
     return found
-
-
-def _name(page: "Page", table: Table) -> str:
-    """Return what a table is called in a sentence: its task, with the settings that the suite varies."""
-    return page.coverage.table_name(table)
 
 
 def _size(row: Row) -> float:
@@ -120,7 +115,7 @@ def _joined(items: Sequence[str]) -> str:
 
 def _fragile(page: "Page") -> Iterator[str]:
     """Yield the differences that hang on a single seed."""
-    names = [f"{label} on {_name(page, table)}" for table in page.tables for label in table.fragile]
+    names = [f"{label} on {page.coverage.table_name(table)}" for table in page.tables for label in table.fragile]
     if names:
         more = [f"{len(names) - MOST_ROWS} more"] if len(names) > MOST_ROWS else []
         yield f"Without one of the seeds this would not be said of {_joined([*names[:MOST_ROWS], *more])}."
@@ -154,7 +149,7 @@ def _equivalent(page: "Page") -> Iterator[str]:
         if margin is not None and (labels := page.equivalent(table)):
             within = margin_text(margin, table.task)
             shown = labels[:MOST_ROWS] + ([f"{len(labels) - MOST_ROWS} more"] if len(labels) > MOST_ROWS else [])
-            parts.append(f"{_joined(shown)} on {_name(page, table)} (within {within})")
+            parts.append(f"{_joined(shown)} on {page.coverage.table_name(table)} (within {within})")
     if parts:
         more = f"; and on {counted(len(parts) - MOST_TABLES, 'other table')}" if len(parts) > MOST_TABLES else ""
         yield f"Equivalent to {page.reference}: {'; '.join(parts[:MOST_TABLES])}{more}."
@@ -169,7 +164,7 @@ def _contrasts(page: "Page") -> Iterator[str]:
             if one.verdict.outcome in BETTER_OR_WORSE:
                 figure = f"{_figure(one.difference, table)} {difference_unit(table.task)}"
                 words = f"{one.first} is {one.verdict.outcome.value} than {one.second}"
-                found.setdefault(words, []).append(f"by {figure} on {_name(page, table)}")
+                found.setdefault(words, []).append(f"by {figure} on {page.coverage.table_name(table)}")
     if not total:
         return
     parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]

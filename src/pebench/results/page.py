@@ -1,6 +1,6 @@
 """A page: the tables of some records, the suite that asked for them, and the comparisons between them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -79,7 +79,7 @@ class Page:
 
     def _corrected_for_declared(self, table: Table) -> Table:
         """Return a table whose corrections count the rows that the suite asks for and that have not run."""
-        return table.counting(len(self.labels(table))) if self.of_suite(table) else table
+        return table.counting(len(self.coverage.labels(table))) if self.of_suite(table) else table
 
     @property
     def reference(self) -> str:
@@ -99,14 +99,6 @@ class Page:
     def of_suite(self, table: Table) -> bool:
         """Return True if the suite asked for a table."""
         return bool(self.coverage.asked(table))
-
-    def labels(self, table: Table) -> set[str]:
-        """Return the labels of a table's rows, and of those that the suite asked for and it lacks."""
-        return self.coverage.labels(table)
-
-    def absences(self, table: Table) -> Iterator[Absence]:
-        """Yield the runs of a table without a value."""
-        return self.coverage.absences(table)
 
     @property
     def absent(self) -> list[Absence]:
@@ -143,11 +135,12 @@ class Page:
         """Return the comparisons that the suite declared beside those with the reference."""
         if not (self.suite and self.suite.contrasts and self.of_suite(table)):
             return []
-        return compare_contrasts(self.suite.contrasts, table, self.margin_of(table), self.labels(table))
+        return compare_contrasts(self.suite.contrasts, table, self.margin_of(table), self.coverage.labels(table))
 
     def changes(self, series: Series) -> list[Change]:
         """Return how the differences to the reference, and the declared contrasts, change along a setting."""
-        return compare_changes(series, self.reference, self.suite.contrasts if self.suite else (), self.labels)
+        contrasts = self.suite.contrasts if self.suite else ()
+        return compare_changes(series, self.reference, contrasts, self.coverage.labels)
 
     @cached_property
     def series(self) -> list[Series]:
@@ -187,9 +180,5 @@ class Page:
 
 def _without_table(records: Iterable[Record], tables: Iterable[Table]) -> tuple[Record, ...]:
     """Return the records of runs that select for no table that is there."""
-    shown = {(record.protocol, record.config.key) for table in tables for record in table.selecting}
-    return tuple(
-        record
-        for record in records
-        if record.config.stage == "select" and (record.protocol, record.config.key) not in shown
-    )
+    shown = {record.identity for table in tables for record in table.selecting}
+    return tuple(record for record in records if record.config.stage == "select" and record.identity not in shown)

@@ -237,13 +237,11 @@ def _warnings(table: Table) -> Iterator[tuple[str, bool]]:
             yield f"With any one of {of} left out, {row.label} would not be called {row.verdict.text}.", False
     reference = table.row(table.reference)
     if reference is None:
-        yield (
-            (
-                f"No row is called {table.reference}: there are no differences. Name another row to compare with "
-                "(--reference), or run that one too."
-            ),
-            False,
+        text = (
+            f"No row is called {table.reference}: there are no differences. Name another row to compare with "
+            "(--reference), or run that one too."
         )
+        yield text, False
     elif not reference.values:
         yield f"No run of {table.reference} finished: there are no differences to it.", False
 

@@ -27,7 +27,7 @@ def raw_rows(page: Page, table: Table) -> list[dict[str, Any]]:
     """Return a table's rows, and those that the suite asked for and of which there is no run."""
     equivalent = page.equivalences(table)
     missing: dict[str, list[int]] = {}
-    for absence in page.absences(table):
+    for absence in page.coverage.absences(table):
         if absence.reason is None and not absence.values:  # tested runs; failed ones have a column of their own
             missing.setdefault(absence.label, []).append(absence.seed)
     rows = []

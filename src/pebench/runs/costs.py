@@ -83,10 +83,7 @@ def cost(config: RunConfig) -> Cost:
             widths = encoding_widths(encoding)
     except UserError:
         raise
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # an encoding may be anyone's; ours refuse by a ValueError that says it all
+    except (Exception, SystemExit) as error:  # of anyone's encoding; ours refuse by a ValueError that says it all
         reason = str(error) if isinstance(error, ValueError) else blame(error)
         raise UserError(f"{config.task} with {config.encoding}: {cut(reason, MOST)}") from error
     vocab_size, (channels, _) = config.data.vocab_size or 0, task.image or (0, 0)

@@ -114,13 +114,8 @@ class Plan:
         Args:
             records: Records of the selecting runs, by key. A kind whose every value failed to train is never tested.
         """
-        if not self.suite.select:
-            return 0
-        kinds = 0
-        for kind in self.kinds:
-            if not all(trial.settled for _, trial in self._tried(kind, records)):
-                kinds += 1
-        return len(self.suite.tested_seeds) * kinds
+        kinds = [kind for kind in self.kinds if not all(trial.settled for _, trial in self._tried(kind, records))]
+        return len(self.suite.tested_seeds) * len(kinds)
 
 
 def unique_runs(configs: Iterable[RunConfig]) -> list[RunConfig]:

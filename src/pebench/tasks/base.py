@@ -88,6 +88,10 @@ class Task:
         for tier, budget in self.budgets.items():
             check_fields(f"task {self.name!r}, budget {tier!r}", budget, SECTIONS)
 
+    def shown(self, value: float) -> str:
+        """Return a value of the headline metric as text, in its unit and digits."""
+        return f"{self.scale * value:.{self.digits}f}{' %' * self.percent}"
+
     @property
     def metric(self) -> str:
         """The headline metric, without its split."""

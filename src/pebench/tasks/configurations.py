@@ -136,5 +136,4 @@ def metric_text(task: str, metrics: Mapping[str, float], split: str) -> str:
     value = metrics.get(f"{split}/{found.metric}")
     if value is None:
         return ""
-    percent = " %" if found.percent else ""
-    return f"{split} {found.metric.replace('_', ' ')} {found.scale * value:.{found.digits}f}{percent}"
+    return f"{split} {found.metric.replace('_', ' ')} {found.shown(value)}"

@@ -1,12 +1,11 @@
 """Options of a function that makes a task: keywords with plain defaults, in one form. No torch here."""
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pebench.errors import UserError, unknown_name
-from pebench.formatting import quoted
+from pebench.encodings.options import normalise
+from pebench.errors import UserError
 
 TYPES = (bool, int, float, str)
 """Types that an option of a task may have."""
@@ -21,25 +20,11 @@ def normal_options(name: str, maker: Callable[..., object], options: Mapping[str
         options: Options as they were given.
 
     Raises:
-        UserError: For an option that it does not have, or of another type than its default.
+        UserError: For an option that it does not have, of another type than its default, or not finite.
     """
-    defaults, normal = _defaults(name, maker), dict[str, Any]()
-    for option, value in options.items():
-        if option not in defaults:
-            raise unknown_name(f"option of task {name!r}:", option, defaults or ["(it has none)"])
-        default = defaults[option]
-        # Compared exactly: to `isinstance` True is an integer.
-        if type(default) is float and type(value) is int:
-            value = float(value)
-        if type(value) is not type(default):
-            raise UserError(
-                f"option {option!r} of task {name!r} expects {type(default).__name__}, got {quoted(value)}."
-            )
-        if isinstance(value, float) and not math.isfinite(value):  # which no record can hold
-            raise UserError(f"option {option!r} of task {name!r} must be finite, got {quoted(value)}.")
-        if value != default:
-            normal[option] = value
-    return normal
+    defaults = _defaults(name, maker)
+    types = {option: type(default) for option, default in defaults.items()}
+    return normalise(f"task {name!r}", defaults, types, options)
 
 
 def _defaults(name: str, maker: Callable[..., object]) -> dict[str, Any]:

@@ -25,24 +25,16 @@ PREPARATION = 7
 
 
 OF_A_DISK = {
-    getattr(errno, name)
-    for name in [
-        "EACCES",
-        "EPERM",
-        "EROFS",
-        "ENOSPC",
-        "EDQUOT",
-        "EFBIG",
-        "EIO",
-        "ENOTDIR",
-        "EEXIST",
-        "EISDIR",
-        "ENAMETOOLONG",
-        "ELOOP",
-    ]
-    if hasattr(errno, name)
-}
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOTDIR,
+    errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP,
+}  # fmt: skip
 """Numbers of the errors of a folder or a disk, as opposed to those of a network."""
+
+
+def data_folder(given: Path | str | None) -> Path | None:
+    """Return the folder of local data: the given one, else that of ``PEBENCH_DATA_DIR``; empty counts as none."""
+    folder = given or os.environ.get("PEBENCH_DATA_DIR")
+    return Path(folder) if folder else None
 
 
 @dataclass(frozen=True)

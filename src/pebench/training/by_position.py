@@ -74,11 +74,8 @@ class LossByPosition:
             counted = targets != IGNORE
             self._add(kept, label == CONTROL, places[counted], targets[counted], losses.cpu().double()[counted])
 
-        handle = module.register_forward_hook(add)
-        try:
+        with module.register_forward_hook(add):
             yield
-        finally:
-            handle.remove()
 
     def _add(self, labels: Any, control: bool, places: Tensor, targets: Tensor, losses: Tensor) -> None:
         """Add losses (tokens,) to the sums of some sizes; places count from the beginning of the text."""

@@ -6,8 +6,8 @@ backward, clipping and the optimizer; a batch is gathered and augmented before, 
 """
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -44,9 +44,15 @@ class CudaRecorder:
     def __init__(self) -> None:
         self._stream = torch.cuda.Stream()
 
-    def side(self) -> AbstractContextManager[Any]:
-        """Return a context of the stream of its own, which waits for the ordinary one, and is waited for."""
-        return _Aside(self._stream)
+    @contextmanager
+    def side(self) -> Iterator[None]:
+        """Use the stream of its own, which waits for the ordinary one, and is waited for."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        try:
+            with torch.cuda.stream(self._stream):
+                yield
+        finally:
+            torch.cuda.current_stream().wait_stream(self._stream)
 
     def record(self, function: Callable[[], None]) -> Callable[[], None]:
         """Capture; errors of what cannot be captured are PyTorch's."""
@@ -60,19 +66,6 @@ class CudaRecorder:
 def recorder_of(device: torch.device) -> Recorder | None:
     """Return a recorder for a device; None where there is none of its kind."""
     return CudaRecorder() if device.type == "cuda" else None
-
-
-class _Aside:
-    def __init__(self, stream: "torch.cuda.Stream") -> None:
-        self._stream, self._context = stream, torch.cuda.stream(stream)
-
-    def __enter__(self) -> None:
-        self._stream.wait_stream(torch.cuda.current_stream())
-        self._context.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._context.__exit__(*error)
-        torch.cuda.current_stream().wait_stream(self._stream)
 
 
 class CapturedStep:

@@ -22,7 +22,7 @@ LOST_S = 30.0
 
 
 def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, stop: Callable[[], bool]) -> None:
-    """Train a run on as many devices as the options ask for; see `pebench.training.runner.train`.
+    """Train a run on several devices; see `pebench.training.runner.train`.
 
     On CPUs a device is a process, with ``options.threads`` threads each. The batch is dealt out to the
     devices and the gradients are averaged, so the run is the same but for rounding (and dropout).
@@ -33,9 +33,6 @@ def run_on_devices(config: RunConfig, options: Options, on_progress: Progress, s
         on_progress: Called with the step and the latest metrics now and then.
         stop: Asked at every step whether to stop.
     """
-    if options.devices == 1:
-        train(config, options, on_progress, stop)
-        return
     # Port 0 has the system choose a free one. Another process may take it before DDP does; the run then fails early.
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -4,6 +4,7 @@ import copy
 import functools
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor
@@ -112,7 +113,7 @@ def position_shares(
     compare with ``none``; in a causal model it too finds positions, behind the first block.
 
     Args:
-        module: A copy that was never compiled; hooks are left on it.
+        module: A copy that was never compiled.
         data: Data of its task.
         stop: Asked at every batch whether to stop.
         start: Number of positions left out at the beginning of every example.
@@ -135,13 +136,13 @@ def position_shares(
     def watch(share: PositionShare, _: torch.nn.Module, inputs: tuple[Tensor, ...]) -> None:
         share.update(inputs[0][:, start:], None if valid[0] is None else valid[0][:, start:])
 
-    trunk.register_forward_pre_hook(keep_valid)
-    for part, share in zip(parts, shares, strict=True):
-        part.register_forward_pre_hook(functools.partial(watch, share))
     examples, _ = data.split("val")
     # A seed of its own: runs of every seed and encoding are measured on the same examples.
     order = torch.randperm(len(examples), generator=torch.Generator().manual_seed(0))  # type: ignore[arg-type]
-    with torch.inference_mode():
+    with ExitStack() as hooks, torch.inference_mode():
+        hooks.enter_context(trunk.register_forward_pre_hook(keep_valid))
+        for part, share in zip(parts, shares, strict=True):
+            hooks.enter_context(part.register_forward_pre_hook(functools.partial(watch, share)))
         chosen = [examples[indices] for indices in order[:EXAMPLES].split(data.batch_size)]
         for batch in prepared_batches(chosen, module, data, stop):
             module.loss(batch)  # for the hooks; the loss is not used

@@ -113,6 +113,7 @@ def train(
     metrics = attempt.curve.best(*attempt.task.monitored(config.train.monitor))
     # Before the test, which must not be made with weights of another process.
     check_best(attempt.best, metrics["best_step"])
+    untrained: SequenceModule | None = None
     shares: Mapping[str, Sequence[Any]] = {}
     beyond: Mapping[str, Any] = {}
     if config.stage == "test":  # a run that selects a setting never sees the test split
@@ -126,8 +127,8 @@ def train(
             shares = measure(untrained, module, data, stop)
 
     record = replace(_make_record(config, attempt, metrics, memory, shares), beyond=beyond)
-    if options.analyze and config.stage == "test" and trainer.is_global_zero:
-        record = replace(record, analysis=_analyzed(module, data, build(config, data, options.out)))
+    if options.analyze and untrained is not None:
+        record = replace(record, analysis=_analyzed(module, data, untrained))
     if trainer.is_global_zero:
         _keep_record(record, options, attempt)
     return record

@@ -43,19 +43,11 @@ def checks(subject: Subject) -> Iterator[tuple[Property, Setting]]:
     for setting in SETTINGS:
         yield PROPERTIES["constructs"], setting  # also where it refuses: the refusal must be one that it declares
         bench = Bench(subject, setting)
-        if setting not in served or not _builds(bench):
+        if setting not in served or not bench.builds:
             continue
         for name, item in PROPERTIES.items():
             if name != "constructs" and (not item.once or setting == served[0]) and item.applies(bench):
                 yield item, setting
-
-
-def _builds(bench: Bench) -> bool:
-    """Return True if the encoding can be built; "constructs" reports why not."""
-    try:
-        return bool(bench.encoding)
-    except Exception:
-        return False
 
 
 def check(item: Property, bench: Bench) -> None:

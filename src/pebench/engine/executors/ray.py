@@ -41,7 +41,6 @@ def check(settings: Mapping[str, str]) -> None:
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    check(resources.settings)
     with _connected(resources.settings.get("address")):
         needs = _needs(options, resources.settings)
         # a process per run; one that is lost is this module's to start again, once its lease is free

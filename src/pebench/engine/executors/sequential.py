@@ -1,32 +1,22 @@
 """Runs one after the other in this process: the simplest executor, for debugging and for other schedulers."""
 
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources
 from pebench.engine.executors.worker import outcome, work
 from pebench.engine.observer import Observer
-from pebench.engine.signals import handling
+from pebench.engine.signals import stopping
 
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     from pebench.training.guests import contained  # it loads torch
 
-    stop = threading.Event()
-
-    def interrupt(*_: Any) -> None:
-        if stop.is_set():  # asked twice: at once
-            raise KeyboardInterrupt
-        stop.set()
-
     waiting = deque(plan)
-    with handling({signal.SIGINT: interrupt, signal.SIGTERM: interrupt}):
+    with stopping() as stop:
         while waiting:
             config = waiting.popleft()
 

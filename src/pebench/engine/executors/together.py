@@ -4,11 +4,9 @@ The time and the memory that a process takes on a card are spent once. Nothing h
 """
 
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pebench.config import Options, RunConfig
 from pebench.engine.executors import Resources
@@ -16,7 +14,7 @@ from pebench.engine.executors.watching import Backlog
 from pebench.engine.executors.worker import work
 from pebench.engine.observer import Observer
 from pebench.engine.pace import device_here
-from pebench.engine.signals import handling
+from pebench.engine.signals import stopping
 from pebench.runs.costs import cost
 
 
@@ -24,14 +22,7 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
     from pebench.training.guests import contained  # it loads torch
 
-    stop = threading.Event()
-
-    def interrupt(*_: Any) -> None:
-        if stop.is_set():  # asked twice: at once
-            raise KeyboardInterrupt
-        stop.set()
-
-    with handling({signal.SIGINT: interrupt, signal.SIGTERM: interrupt}), contained("a run"):
+    with stopping() as stop, contained("a run"):
         _Runs(plan, options, resources.jobs, observer, stop).make()
     if stop.is_set():
         raise KeyboardInterrupt

@@ -92,7 +92,7 @@ def _comparison(name: str, heading: str, group: Sequence[Table], page: Page, alo
         heading=heading,
         values=grids.side_by_side(group, page, along),
         differences=grids.differences(group, page, along),
-        absences=tuple(absence for table in group for absence in page.absences(table)),
+        absences=tuple(absence for table in group for absence in page.coverage.absences(table)),
         gap=page.coverage.row_gap(group),
         sources=sources(group),
     )
@@ -128,7 +128,7 @@ def _section(page: Page, table: Table, stem: str) -> Section:
         cautions=tuple(cautions(table)),
         tally=tally(table, page),
         compared=any(table in group for group in shown),
-        absences=tuple(page.absences(table)),
+        absences=tuple(page.coverage.absences(table)),
         sources=sources([table]),
         command=command(table),
         facts=table_facts(table),

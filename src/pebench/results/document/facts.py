@@ -35,8 +35,7 @@ def table_facts(table: Table) -> dict[str, Prose]:
     }
     chances = [record.dataset["chance"] for record in table.records if "chance" in record.dataset]
     if chances:
-        level = f"{table.task.scale * chances[0]:.{table.task.digits}f}{' %' * table.task.percent}"
-        facts["Chance"] = f"{level}, by the best constant prediction"
+        facts["Chance"] = f"{table.task.shown(chances[0])}, by the best constant prediction"
     if "plug-ins" in found:
         facts["Plug-ins"] = found["plug-ins"]
     facts["Device"] = _device(table, found)

@@ -96,7 +96,7 @@ def _labels(tables: Sequence[Table]) -> list[str]:
 
 def _filled(cells: Mapping[str, Cell], labels: Sequence[str], table: Table, page: Page) -> list[Cell]:
     """Return a table's cells by label; where there is none, why: runs failed, are missing, or have no pair."""
-    asked = page.labels(table)
+    asked = page.coverage.labels(table)
     return [cells.get(label) or _absent_cell(table.row(label), label in asked) for label in labels]
 
 

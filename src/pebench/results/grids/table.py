@@ -57,7 +57,7 @@ def results(table: Table, page: Page) -> Grid:
             mean_cell(row.difference, task, "+").styled(style_of(row.verdict, equivalent.get(row.label)))
             for row in rows
         ),
-        "Verdict": _words(_row_verdict(row, table, equivalent.get(row.label)) for row in rows),
+        "Verdict": Column(tuple(_row_verdict(row, table, equivalent.get(row.label)) for row in rows), words=True),
         "p": numbers(p_cell(row.p_adjusted) for row in rows),
     }
     # Of language models alone. It repeats bits per byte in the unit that papers report, and has no test of its own.
@@ -67,11 +67,6 @@ def results(table: Table, page: Page) -> Grid:
     for name in rows[0].own:
         grid[name.partition(".")[2]] = numbers(setting_cell(_own_setting(row, name)) for row in rows)
     return grid
-
-
-def _words(cells: Any) -> Column:
-    """Return a column of words that may have styles."""
-    return Column(tuple(cells), words=True)
 
 
 def _n_cell(row: Row) -> Cell:
@@ -120,7 +115,9 @@ def contrasts(table: Table, page: Page) -> Grid:
             for contrast in found
         ),
         "n": numbers(count_cell(contrast.difference.n) for contrast in found),
-        "Verdict": _words(_verdict_cell(contrast.verdict, contrast.equivalent, task) for contrast in found),
+        "Verdict": Column(
+            tuple(_verdict_cell(contrast.verdict, contrast.equivalent, task) for contrast in found), words=True
+        ),
         "p": numbers(p_cell(contrast.p_adjusted) for contrast in found),
     }
 

@@ -57,7 +57,7 @@ def print_tables(records: Iterable[Record], console: "Console", reference: str =
         rate = "" if tuned else f" Learning rate: {table.config.train.learning_rate:g} in every row, not tuned."
         console.print(f"{table.task.summary}. Matched by: {table.config.regime}.{rate}", markup=False, highlight=False)
         console.print(_fitted(_grid(table, page), console.width))
-        for line in [*warnings(table), *map(plain, absence_lines(page.absences(table)))]:
+        for line in [*warnings(table), *map(plain, absence_lines(page.coverage.absences(table)))]:
             console.print(line, style="yellow", markup=False, highlight=False)
 
 

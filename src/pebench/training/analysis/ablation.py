@@ -1,7 +1,7 @@
 """Ablation: the loss of a model whose attention logits lack one product of content, position or constants."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -82,9 +82,7 @@ def _without(capture: Capture, name: str, order: Tensor) -> Iterator[None]:
 
         return hook
 
-    hooks = [layer.block.register_forward_pre_hook(without(layer)) for layer in capture.layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in capture.layers:
+            hooks.enter_context(layer.block.register_forward_pre_hook(without(layer)))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -180,18 +181,13 @@ def capture_batch(module: SequenceModule, batch: Any) -> Capture:
     def watch_output(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         seen["output"] = inputs[0]
 
-    hooks = [
-        trunk_input(module).register_forward_pre_hook(watch_input),
-        trunk.register_forward_pre_hook(watch_trunk),
-        trunk.norm.register_forward_pre_hook(watch_output),
-        *(block.register_forward_pre_hook(watch_block) for block in trunk.blocks),
-    ]
-    try:
-        with torch.no_grad():
-            module.loss(batch)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        hooks.enter_context(trunk_input(module).register_forward_pre_hook(watch_input))
+        hooks.enter_context(trunk.register_forward_pre_hook(watch_trunk))
+        hooks.enter_context(trunk.norm.register_forward_pre_hook(watch_output))
+        for block in trunk.blocks:
+            hooks.enter_context(block.register_forward_pre_hook(watch_block))
+        module.loss(batch)
     content = seen["content"]
     given, valid = (*seen["trunk"], None, None)[:2]
     positions = trunk._default_positions(content.shape[1], content.device) if given is None else given

@@ -40,9 +40,5 @@ def loss_without(capture: Capture, index: int, taken: Tensor) -> float:
     def subtract(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return inputs[0] - taken, *inputs[1:]
 
-    hook = capture.layers[index].block.register_forward_pre_hook(subtract)
-    try:
-        with torch.no_grad():
-            return float(capture.module.loss(capture.held_out_batch))
-    finally:
-        hook.remove()
+    with capture.layers[index].block.register_forward_pre_hook(subtract), torch.no_grad():
+        return float(capture.module.loss(capture.held_out_batch))
