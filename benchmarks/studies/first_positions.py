@@ -56,7 +56,7 @@ def published(layers: Sequence[int], seeds: Sequence[int]) -> list[Record]:
 
 
 def grid(first: Sequence[Record], second: Sequence[Record]) -> str:
-    """Return the table of shares, in percent, in front of each block and of the output layer.
+    """Return the table of shares, in percent, before each block and of the output layer.
 
     Args:
         first: Published runs.

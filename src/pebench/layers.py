@@ -130,7 +130,7 @@ class SegmentedEmbedding(TokenEmbedding):
     def forward(self, tokens: Tensor) -> Tensor:
         """Look up the tokens and their segments."""
         ends = (tokens == self.separator).long()
-        before = ends.cumsum(dim=1) - ends  # (B, L): separators in front of each token
+        before = ends.cumsum(dim=1) - ends  # (B, L): separators before each token
         content, segment = super().forward(tokens), self.segment(before.clamp(max=1))
         return torch.cat((content, segment), dim=-1) if self.apart else content + segment
 

@@ -20,7 +20,7 @@ SYMBOLS = {
 LEGEND = (
     "D width, H heads, K head width, N layers, P axes, L tokens, extent: tokens per axis. Relative: a shift of all "
     "positions changes nothing. Beyond: what it does with positions outside the trained extent, not how well. KV "
-    "cache: while a causal text goes on, a cache of keys and values works; needs more beside it of each token; or goes "
+    "cache: during generation, a cache of keys and values works; needs more beside it of each token; or goes "
     "stale, as they change. –: as of the encodings that it changes; for images alone, no causal text."
 )
 

@@ -125,7 +125,7 @@ def invariances(subject: Subject, served: list[Setting]) -> Iterator[str]:
 
 
 def kv_cache(subject: Subject) -> str:
-    """Describe how a cache of keys and values fares while a causal text goes on, as a property confirms."""
+    """Describe how a cache of keys and values fares during generation, as a property confirms."""
     text = next(setting for setting in SETTINGS if setting.causal and len(setting.extent) == 1)
     if not subject.serves(text):
         return "serves no causal text"

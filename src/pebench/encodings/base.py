@@ -69,7 +69,7 @@ class PositionalEncoding(nn.Module):
             softmax takes out again.
         beyond: Behaviour at positions outside the trained extent: ``goes on``, ``clamps`` them to the
             extent, or ``refuses`` them.
-        kv_cache: How a cache of keys and values, as attention is given them, fares while a causal text goes on: it
+        kv_cache: How a cache of keys and values, as attention is given them, fares during generation: it
             ``works`` where those of earlier tokens stay as they are in every layer, and a next token takes nothing
             else of those tokens; it ``needs more`` beside it where it does, such as their gates; it ``goes stale``
             where they change, be it beyond the trained extent alone. A bias may be made anew from positions and keys.
@@ -235,7 +235,7 @@ class PositionalEncoding(nn.Module):
         return v
 
     def output(self, o: Tensor, v: Tensor, x: Tensor, state: Any, layer: int) -> Tensor:
-        """Change what heads made of values `v`, in front of the output projection: (B, H, L, K) to the same shape."""
+        """Change what heads made of values `v`, before the output projection: (B, H, L, K) to the same shape."""
         return o
 
 

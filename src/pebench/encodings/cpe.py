@@ -77,7 +77,7 @@ class CpeEncoding(PositionalEncoding):
 
     def residual(self, x: Tensor, valid: Tensor | None, state: Tensor, layer: int) -> Tensor:
         """Return the residual stream, before one block plus the convolution of it."""
-        # the paper's PEG is behind the first block: there tokens have seen some context already
+        # the paper's PEG is after the first block: there tokens have seen some context already
         if layer != min(1, self.spec.num_layers - 1):
             return x
         seen = x if valid is None else x * valid.unsqueeze(-1).to(x.dtype)  # (B, L, 1): padding is zero

@@ -11,7 +11,7 @@ from pebench.encodings.table import TableEncoding
 
 @register("gated-add")
 class GatedAddEncoding(TableEncoding):
-    """Fixed sinusoid, added to the input behind one trained gate: x + 2 sigmoid(pace g) p.
+    """Fixed sinusoid, added to the input through one trained gate: x + 2 sigmoid(pace g) p.
 
     Args:
         spec: Sizes of the model; ``d_model`` must be a multiple of 2P.

@@ -75,7 +75,7 @@ class TupeEncoding(PositionalEncoding):
 
     def forward(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the positions' queries and keys: (H, L, K) each."""
-        # rows are stored small, N(0, 1/D); the norm gives them root mean square 1, as content behind a norm has
+        # rows are stored small, N(0, 1/D); the norm gives them root mean square 1, as content after a norm has
         normed = F.layer_norm(self.table[state], (self.spec.d_model,))
         queries, keys = F.linear(normed, self.projections[0]), F.linear(normed, self.projections[1])  # (L, D) each
         heads = (self.spec.num_heads, -1)

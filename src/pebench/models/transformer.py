@@ -54,7 +54,7 @@ class SelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward layer, each behind a norm and beside a residual connection.
+    """Attention and a feed-forward layer, each after a norm and beside a residual connection.
 
     Args:
         d_model: Width D.

@@ -117,7 +117,7 @@ def count_cell(count: int | None, note: str = "") -> Cell:
 
 
 def decimal_cell(value: float | None, digits: int, note: str = "") -> Cell:
-    """Return a cell with a number of a fixed number of digits behind the point."""
+    """Return a cell with a number of a fixed number of digits after the decimal point."""
     return Cell(NOTHING) if value is None else Cell(f"{value:.{digits}f}{note}", round(value, digits))
 
 

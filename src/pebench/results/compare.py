@@ -49,7 +49,7 @@ def _run_text(record: Record, place: Path) -> str:
             "throughput": record.throughput and f"{record.throughput:.6g} examples/s",
             "peak_memory_gib": record.peak_memory_gib,
         },
-        "position_shares (of the stream's variance, in front of each block and of the output)": {
+        "position_shares (of the stream's variance, before each block and of the output)": {
             stage: ", ".join("unknown" if share is None else f"{share:.4f}" for share in shares)
             for stage, shares in record.position_shares.items()
         },

@@ -24,7 +24,7 @@ class Figure:
         measure: Measure that it is of.
         read: Reader of the number.
         scale: Factor of the number as it is shown: 100 for percent.
-        digits: Digits behind the point.
+        digits: Digits after the decimal point.
     """
 
     group: str
@@ -71,7 +71,7 @@ def _at(name: str, layer: int) -> Reader:
 
 def _second_block(figures: Figures) -> float | None:
     values = figures.get("position") or []
-    return values[1] if len(values) > 2 else None  # the last is of the output, behind all blocks
+    return values[1] if len(values) > 2 else None  # the last is of the output, after all blocks
 
 
 def _reach(figures: Figures) -> float | None:

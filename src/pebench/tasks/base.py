@@ -114,7 +114,7 @@ class Task:
 
     @property
     def digits(self) -> int:
-        """The digits behind the point of the headline metric where people read it."""
+        """The digits after the decimal point of the headline metric where people read it."""
         return self.kind.digits
 
     @property

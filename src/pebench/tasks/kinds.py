@@ -45,7 +45,7 @@ class TaskKind:
 
     @property
     def digits(self) -> int:
-        """The digits behind the point of the headline metric where people read it."""
+        """The digits after the decimal point of the headline metric where people read it."""
         return 2 if self.percent else 4
 
 

@@ -110,7 +110,7 @@ def position_shares(
 
     Measured on validation examples, each at its own length, without gradients and in 32 bit. Examples have something in
     common at a position even without an encoding: images their middle, texts their beginning and their length. So
-    compare with ``none``; in a causal model it too finds positions, behind the first block.
+    compare with ``none``; in a causal model it too finds positions, after the first block.
 
     Args:
         module: A copy that was never compiled.

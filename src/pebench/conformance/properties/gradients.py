@@ -17,7 +17,7 @@ def _gradients(bench: Bench) -> None:
     """
     fresh = Transformer(bench.subject.build(bench.spec))
     initialise(fresh, seed=0)
-    # random weights, as a plain sum behind a norm is constant and has no gradient
+    # random weights, as a plain sum after a norm is constant and has no gradient
     weights = noise(3, bench.length, bench.encoding.model_width, seed=5)
     opposite = bench.trunk()
     with torch.no_grad():

@@ -89,7 +89,7 @@ def _compiled(bench: Bench) -> None:
     for function in (run, compiled):
         content = bench.content.clone().requires_grad_()
         output = function(content)
-        # cubes, as behind a norm the mean of outputs has hardly a gradient
+        # cubes, as after a norm the mean of outputs has hardly a gradient
         output.pow(3).mean().backward()
         assert content.grad is not None
         outputs.append((output.detach(), content.grad))

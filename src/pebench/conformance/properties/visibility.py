@@ -38,7 +38,7 @@ def _reach(bench: Bench) -> None:
 def _unseen(model: Transformer, content: Tensor, token: int) -> list[int]:
     """Return the tokens whose content has no influence on a token's output, found by its gradient."""
     content = content.clone().requires_grad_()
-    # cubes, as behind the last norm the sum of outputs, and of their squares, hardly depends on the content
+    # cubes, as after the last norm the sum of outputs, and of their squares, hardly depends on the content
     model(content)[:, token].pow(3).sum().backward()
     assert content.grad is not None
     influence = content.grad.abs().amax(dim=(0, 2))  # (L,): exactly 0 where masked

@@ -1,4 +1,4 @@
-"""The columns of the scorecard: tasks, in size and beyond it."""
+"""The columns of the scorecard: tasks, at the trained size and beyond it."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,7 @@ class Measure:
 def _pair(key: str, group: str, task: str, tier: str, size: str, beyond: str) -> tuple[Measure, Measure]:
     """Return the columns of a task at the trained size and beyond it."""
     return (
-        Measure(key, group, f"in {'length' if size == '4x' else 'size'}", task, tier),
+        Measure(key, group, "as trained", task, tier),
         Measure(f"{key}-{size}", group, beyond, task, tier, size),
     )
 

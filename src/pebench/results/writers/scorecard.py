@@ -29,7 +29,7 @@ PICKED = (
 )
 
 CACHE = (
-    "KV cache: while a causal text goes on, a cache of keys and values *works*; *needs more* of each token, "
+    "KV cache: during generation, a cache of keys and values *works*; *needs more* of each token, "
     "such as gates; or *goes stale*, as they change, be it beyond the trained length alone."
 )
 """The words of the column of caches."""

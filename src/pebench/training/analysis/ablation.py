@@ -22,7 +22,7 @@ class Without:
         layer: Layer of the block, with the state of the pass at hand.
         name: Product to take away.
         order: (L,), the order in which keys are taken: their own, or a random one for the control.
-        x: (B, L, D), the residual stream in front of the block.
+        x: (B, L, D), the residual stream before the block.
     """
 
     def __init__(self, capture: Capture, layer: Layer, name: str, order: Tensor, x: Tensor) -> None:

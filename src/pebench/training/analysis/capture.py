@@ -26,7 +26,7 @@ class Layer:
     """The input of one block.
 
     Args:
-        x: (B, L, D), the residual stream in front of the block's norm.
+        x: (B, L, D), the residual stream before the block's norm.
         block: The block.
         state: State of the encoding that the block was given.
         masks: Masks that the block was given.
@@ -42,7 +42,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Parts:
-    """The residual stream in front of a block as a sum: position (L, D), and constant (D); content is what is left.
+    """The residual stream before a block as a sum: position (L, D), and constant (D); content is what is left.
 
     Content and position have no mean: a vector that all tokens have in common tells neither.
     """
@@ -108,9 +108,9 @@ class Capture:
 
     @functools.cached_property
     def parts(self) -> tuple[Parts, ...]:
-        """The parts of position and of constant in front of each block: what all examples have in common.
+        """The parts of position and of constant before each block: what all examples have in common.
 
-        In front of the first block position is what the encoding adds there less its mean, exactly, if it adds.
+        Before the first block position is what the encoding adds there less its mean, exactly, if it adds.
         Elsewhere it is the mean over the examples of the first half, so that on the second half what is left is no
         artefact of the fit.
         """
@@ -126,7 +126,7 @@ class Capture:
         return Parts(torch.where(counts > 0, means - constant, torch.zeros_like(means)), constant)
 
     def vectors(self) -> Iterator[Tensor]:
-        """Yield the residual stream (B, L, D) in front of each block, and in front of the output layer's norm."""
+        """Yield the residual stream (B, L, D) before each block, and before the output layer's norm."""
         for layer in self.layers:
             yield layer.x
         yield self.output

@@ -64,7 +64,7 @@ def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads
     Args:
         capture: Capture of the model.
         layer: The layer, with the state of the pass.
-        x: (B, L, D), the residual stream in front of its block.
+        x: (B, L, D), the residual stream before its block.
 
     Raises:
         ValueError: If the encoding's `query_key` is not affine in queries and keys.
@@ -86,7 +86,7 @@ def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads
 
 
 def _hook(capture: Capture, layer: Layer, normed: Tensor) -> Callable[[Heads], Heads]:
-    """Return the encoding's hook on queries and keys, given the block's input (B, L, D) behind its norm."""
+    """Return the encoding's hook on queries and keys, given the block's input (B, L, D) after its norm."""
 
     def moved(heads: Heads) -> Heads:
         # Clones: a hook may write into its arguments.

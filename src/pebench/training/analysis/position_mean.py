@@ -9,9 +9,9 @@ from pebench.training.analysis.capture import Capture
 
 
 def position_mean(capture: Capture) -> dict[str, list[float] | float]:
-    """Measure how much the loss rises if each position's mean vector is subtracted in front of one block.
+    """Measure how much the loss rises if each position's mean vector is subtracted before one block.
 
-    In front of the first block this takes away all that an encoding adds to the input, by construction. Behind it, a
+    Before the first block this takes away all that an encoding adds to the input, by construction. After it, a
     rise above the control says that the model reads position from one vector for each position. As a control the same
     vectors are subtracted in a random order of positions, which leaves position in place and adds as much of a wrong
     one; a model that is disturbed by that may lose more than without position.
@@ -29,7 +29,7 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
 
 
 def loss_without(capture: Capture, index: int, taken: Tensor) -> float:
-    """Return the loss of the held-out examples, in nats, with vectors subtracted in front of one block.
+    """Return the loss of the held-out examples, in nats, with vectors subtracted before one block.
 
     Args:
         capture: Capture of the model.
