@@ -67,6 +67,8 @@ def replacing(path: Path, durable: bool = False) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno in FULL:
             raise full_disk(error, path) from error
+        if error.filename == str(temporary):
+            error.filename, error.filename2 = str(path), None  # the name that the caller knows
         raise
     finally:
         with contextlib.suppress(OSError):  # where its folder is none, that is the error to tell

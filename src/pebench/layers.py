@@ -163,7 +163,14 @@ class PatchEmbedding(nn.Module):
         self.linear = Linear(channels * patch_size**2, width)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Cut into patches and embed each."""
+        """Cut into patches and embed each.
+
+        Raises:
+            ValueError: For images without an axis of the batch, or of other channels.
+        """
+        channels = self.linear.in_features // self.patch_size**2
+        if images.ndim != 4 or images.shape[1] != channels:
+            raise ValueError(f"expected images (B, {channels}, height, width), got {tuple(images.shape)}")
         patches = nn.functional.pixel_unshuffle(images, self.patch_size)
         if patches.is_floating_point():  # data make 32-bit images, whatever a Trainer makes of the model
             patches = patches.to(self.linear.weight.dtype)

@@ -185,10 +185,11 @@ def test_a_model_inside_of_a_model_is_found() -> None:
     ("call", "message"),
     [
         ({"use_cache": True}, "expected no cache of keys"),
+        ({"output_attentions": True}, "expected output_attentions=False"),
         ({"attention_mask": torch.ones(3, 1, LENGTH, LENGTH)}, r"attention_mask of shape \(3, 12\)"),
         ({"input_ids": tokens().view(1, 3, LENGTH)}, r"two dimensions \(rows, tokens\), got \(1, 3, 12\)"),
     ],
-    ids=["cache", "mask", "shape"],
+    ids=["cache", "weights", "mask", "shape"],
 )
 def test_a_batch_that_hooks_cannot_serve_is_refused(call: dict[str, Any], message: str) -> None:
     model = swap(gpt2(), "alibi")

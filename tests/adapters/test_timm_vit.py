@@ -1,6 +1,7 @@
 """timm's vision transformer: with its learned table it is as before, and hooks see the patches alone."""
 
 import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -116,3 +117,28 @@ def test_other_ways_of_adding_positions_are_refused() -> None:
         swap(vit(), "alibi", max_len=3)
     with pytest.raises(UserError, match="expected no attention mask"):
         swap(vit(), "alibi")(images(), is_causal=True)
+
+
+def _groups(model: Any, **options: Any) -> dict[str, tuple[float, float]]:
+    """The weight decay and the scale of the learning rate of each parameter, by name."""
+    optimizer = pytest.importorskip("timm.optim").create_optimizer_v2(
+        model, opt="adamw", lr=1.0, weight_decay=0.1, **options
+    )
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return {
+        names[parameter]: (group["weight_decay"], group.get("lr_scale", 1.0))
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
+
+
+@pytest.mark.parametrize("options", [{}, {"layer_decay": 0.5}])
+def test_optimizers_of_timm_treat_an_encoding_as_the_models_own_table(options: dict[str, Any]) -> None:
+    plain = _groups(vit(), **options)
+    learned = _groups(swap(vit(), "learned"), **options)
+    assert learned.pop("position.encoding.table") == plain.pop("pos_embed")
+    assert learned == plain
+    copied = copy.deepcopy(swap(swap(vit(), "learned"), "t5-bias"))
+    found = _groups(pickle.loads(pickle.dumps(copied)), **options)
+    own = {name: group for name, group in found.items() if name.startswith("position.")}
+    assert {decay for decay, _ in own.values()} == {0.0}

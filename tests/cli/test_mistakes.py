@@ -185,6 +185,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(
         ([*SMOKE, "--set", "model.dropout=1"], "model.dropout must be in"),
         ([*SMOKE, "--set", "data.max_len=3"], "unknown setting 'data.max_len'"),
         ([*SMOKE, "--data-dir", "nowhere"], "--data-dir expects a folder"),
+        ([*SMOKE, "--out", ""], "argument --out: expected a path, got an empty text. See: pebench run --help"),
+        ([*SMOKE, "--beyond", "2", "--set", "train.beyond=4"], "give one of the two"),
         ([*SMOKE, "--devices", "3"], "train.batch_size must be a multiple of --devices, got 16"),
         ([*SMOKE, "--set", "train.precision=16-mixed"], "16-mixed needs a GPU; on processors: bf16-mixed"),
         (["run", "--task", "vit-digits", "--tier", "full"], "has no tier 'full'. Valid for it: smoke, minute, quick"),
@@ -251,6 +253,22 @@ def test_a_folder_that_takes_no_files_is_told_before_any_run(
     assert code == 2 or (dry and place == "/proc/nowhere" and code == 0)
     error = capsys.readouterr().err
     assert code == 0 or error.startswith(f"pebench: error: --out: cannot write in {str(tmp_path / place)!r} (")
+
+
+def test_a_folder_that_holds_a_record_itself_is_no_output_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "record.json").write_text("of another program")
+    assert ask(*SMOKE, "--pe", "none", out=tmp_path).code == 2
+    assert "holds a record.json itself, as the folder of a single run does" in capsys.readouterr().err
+
+
+def test_a_report_of_runs_that_are_not_finished_names_the_command_that_tells_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plans").mkdir()
+    assert main(["report", str(tmp_path)]) == 2
+    assert f"No run has finished yet: pebench status {tmp_path}" in capsys.readouterr().err
 
 
 def test_a_dry_run_makes_no_folder(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings import EncodingSpec, PositionalEncoding
+from pebench.encodings import EncodingSpec, PositionalEncoding, build_encoding
 from pebench.encodings.formulas import evaluate
+from pebench.errors import UserError
+from pebench.models.base import encoding_name
 
 SPEC = EncodingSpec(d_model=8, num_heads=2, num_layers=1, extent=(3,), causal=True)
 
@@ -69,3 +71,23 @@ def test_a_formula_is_arithmetic(formula: str, value: int):
 def test_other_expressions_are_refused(formula: str):
     with pytest.raises(ValueError, match="a formula of parameters may have numbers, names and arithmetic, got "):
         evaluate(formula, {"extent": (2, 3)})
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (1, 1, 3, 1)])
+def test_positions_of_another_shape_are_refused(shape: tuple[int, ...]):
+    for name in ("rope", "add"):
+        with pytest.raises(ValueError, match=r"expected positions of shape \(L, 1\), got"):
+            build_encoding(name, SPEC).state(torch.zeros(shape))
+
+
+def test_an_option_that_an_encoding_has_not_is_refused_however_it_is_given():
+    for name, options in (("rope(thet=1.0)", {}), ("rope", {"thet": 1.0})):
+        with pytest.raises(UserError, match=r"unknown option of encoding 'rope': 'thet'\. Did you mean 'theta'"):
+            build_encoding(name, SPEC, options)
+
+
+def test_what_is_no_encoding_or_could_not_be_found_again_is_told():
+    with pytest.raises(UserError, match="expected an encoding's name, such as"):
+        encoding_name(None)
+    with pytest.raises(UserError, match="It was a class inside a function, which cannot be imported"):
+        build_encoding("__main__:make.<locals>.Mine", SPEC)

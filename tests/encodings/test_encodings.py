@@ -109,7 +109,7 @@ def test_what_only_passes_the_input_on_acts_in_attention_alone(name: str):
 def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
     specs = [setting.spec for setting in SETTINGS if Subject(name).serves(setting)]
     with pytest.raises(ValueError, match=f"{option} of encoding '{name}' must be positive and finite, got {value}"):
-        build_encoding(name, specs[0], {option: value})
+        load_encoding(name)(specs[0], **{option: value})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_frequencies_have_a_positive_base(name: str, option: str, value: float):
 def test_an_option_that_is_no_number_is_refused(name: str, option: str):
     spec = next(setting.spec for setting in SETTINGS if Subject(name).serves(setting))
     with pytest.raises(ValueError, match="got nan"):
-        build_encoding(name, spec, {option: math.nan})
+        load_encoding(name)(spec, **{option: math.nan})
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("none", "some-layers")])

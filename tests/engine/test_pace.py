@@ -70,7 +70,7 @@ def test_a_wait_of_days_is_told_with_what_to_use_instead(monkeypatch: pytest.Mon
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     runs = [configure("vit-cifar10", "add", seed, "full") for seed in range(3)]
     text = long_wait(runs, costs_of(runs), AUTO)
-    assert text.startswith("These 3 runs take about ")
+    assert text.startswith("3 runs: about ")
     assert " days here, on cpu, " in text
     assert "Shorter: --tier core (about " in text
     assert "or a GPU, or fewer seeds" in text

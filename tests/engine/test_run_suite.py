@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pebench
@@ -189,11 +190,18 @@ def test_a_preview_counts_what_would_be_made(selected: tuple[Results, Listener, 
         ({"executor": "locale"}, "Did you mean 'local'"),
         ({"data_dir": "nowhere"}, "--data-dir expects a folder"),
         ({"executor_options": {"a": "b"}}, "has no options, got a"),
+        ({"threads": "2"}, "threads expects a number, got '2'"),
+        ({"thread": 2}, "unknown option of a run: 'thread'. Did you mean 'threads'?"),
+        ({"observer": Listener}, "observer expects an instance of pebench.Observer, got <class"),
+        ({"loggers": [print]}, "loggers expects each logger as text, as each run makes its own"),
+        ({"out": ""}, "out expects a folder, got an empty text"),
+        ({"settings": {"train": {"max_steps": 3}}}, "expects dotted names, such as 'train.max_steps', got 'train'"),
+        ({"settings": {"train.max_steps": 10**20}}, "train.max_steps must be below 1,000,000,000,000, got 1000"),
     ],
 )
 def test_a_mistake_is_an_error_before_any_run(options: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=words):
-        pebench.run("vit-digits", ["add"], 1, out=tmp_path, **SMALL | options)
+        pebench.run("vit-digits", ["add"], 1, **SMALL | {"out": tmp_path} | options)
     assert not [*tmp_path.rglob("record.json")]
 
 
@@ -204,6 +212,11 @@ def test_a_mistake_is_an_error_before_any_run(options: dict[str, Any], words: st
         ([3], ["add"], r"tasks must be list\[str\], got \[3\]\."),
         ("vit-digits", 3, r"encodings expects a list, as in \['add', 'rope'\], got 3\."),
         ("vit-digits", {"rope": {}}, "encodings expects a list"),  # whose options would be lost
+        (
+            "vit-digits",
+            [Listener],
+            "encodings expects names, .* 'my_module:MyEncoding', and pairs of a name",
+        ),
     ],
 )
 def test_a_call_with_other_types_is_told(tasks: Any, encodings: Any, words: str, tmp_path: Path) -> None:
@@ -211,10 +224,11 @@ def test_a_call_with_other_types_is_told(tasks: Any, encodings: Any, words: str,
         pebench.run(tasks, encodings, 1, out=tmp_path, **SMALL)
 
 
-def test_one_encoding_is_asked_for_by_its_name_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [2, np.int64(2), np.arange(2), [np.int32(0), 1], range(2)])
+def test_one_encoding_is_asked_for_by_its_name_alone_and_seeds_as_any_numbers(seeds: Any, tmp_path: Path) -> None:
     how = SMALL | {"executor": "commands", "observer": Listener()}
-    results = pebench.run("vit-digits", encodings="rope", seeds=1, out=tmp_path, **how)
-    assert [config.encoding for config in results.missing] == ["rope"]
+    results = pebench.run("vit-digits", encodings="rope", seeds=seeds, out=tmp_path, **how)
+    assert [(config.encoding, config.seed) for config in results.missing] == [("rope", 0), ("rope", 1)]
 
 
 def test_the_network_is_forbidden_for_one_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

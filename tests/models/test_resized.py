@@ -111,3 +111,18 @@ def test_bicubic_is_the_cubic_of_images_antialiased_for_tables_and_plain_for_bia
         d = 5 / 9  # of the row behind the middle of nine, in old rows
         made = resized_state(small, large, "bicubic")["table"].select(-2, 5)
         torch.testing.assert_close(made, torch.full_like(made, (a + 2) * d**3 - (a + 3) * d**2 + 1))
+
+
+def test_a_model_of_another_size_keeps_its_type_and_what_is_frozen():
+    model = ViT("learned", image_size=8, patch_size=2, **SIZES).bfloat16()
+    model.trunk.blocks.requires_grad_(False)
+    large = model.resized(image_size=16)
+    assert {parameter.dtype for parameter in large.parameters()} == {torch.bfloat16}
+    frozen = [[name for name, p in each.named_parameters() if not p.requires_grad] for each in (model, large)]
+    assert frozen[0] == frozen[1] != []
+
+
+@pytest.mark.parametrize("name", ["imagesize", "patch_size", "max_len"])
+def test_another_argument_than_the_size_is_refused(name):
+    with pytest.raises(ValueError, match=f"expected image_size alone to differ, got {name}"):
+        ViT("rope", image_size=8, patch_size=2, **SIZES).resized(**{name: 4})

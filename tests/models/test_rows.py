@@ -181,5 +181,10 @@ def test_shapes_that_fit_nothing_are_refused():
         model(tokens, documents=torch.zeros(2, 7, dtype=torch.long))
     with pytest.raises(ValueError, match="expected a token that is not padding"):
         model(tokens, valid=torch.zeros(2, 8))
+    with pytest.raises(ValueError, match=r"expected valid of shape \(2, 8\) \(rows, tokens\), got \(2, 7\)"):
+        model(tokens, valid=torch.ones(2, 7))
+    for empty in (tokens[0], tokens[:, :0]):
+        with pytest.raises(ValueError, match=r"expected content of shape \(rows, tokens, channels\), got"):
+            model(empty)
     with pytest.raises(ValueError, match="encoding 'learned' knows the integer positions below"):
         language_model("learned")(tokens, torch.arange(8.0).expand(2, -1)[..., None] + 1)

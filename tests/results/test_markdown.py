@@ -294,7 +294,11 @@ def test_the_overview_leaves_out_what_differs_from_the_tier() -> None:
 def test_tables_that_compare_with_no_other_are_in_the_overviews_too() -> None:
     records = [run("add", 0, 0.6), run("add", 0, 1.5, task="lm-rhymes")]
     alone = run("add", 0, 0.125, task="vit-shapes", train=TrainConfig(max_steps=7))
-    assert " 12.5 " in overview(Page.of([*records, alone]))
+    found = overview(Page.of([*records, alone]))
+    assert " 12.5 " in found
+    assert [line for line in found.splitlines() if line.startswith("**")] == [
+        "**tier core**", "**tier core, train.max_steps=7**",
+    ]  # fmt: skip
     assert " 12.5 " not in overview(Page.of(records))
 
 

@@ -132,7 +132,7 @@ def begin(trunk: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     """Compute one forward pass for the hooks, and change the input, before the model's own forward.
 
     Raises:
-        UserError: For a cache, or a mask that says more than which tokens are padding.
+        UserError: For a cache, a mask that says more than which tokens are padding, or weights of attention to return.
     """
     from transformers import AttentionInterface
 
@@ -143,6 +143,8 @@ def begin(trunk: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
         raise UserError(
             "expected no cache of keys, as an encoding may change all of them with a token: use_cache=False"
         )
+    if call.get("output_attentions") or getattr(trunk.config, "output_attentions", False):
+        raise UserError("expected output_attentions=False: fused attention has no weights to return")
     tokens, content = call.pop("input_ids", None), call.pop("inputs_embeds", None)
     content = trunk.get_input_embeddings()(tokens) if content is None else content
     if content.ndim != 3:

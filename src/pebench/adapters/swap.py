@@ -13,6 +13,7 @@ from pebench.encodings.base import EncodingError, EncodingLike, PositionalEncodi
 from pebench.encodings.registry import parse_encoding
 from pebench.encodings.spec import EncodingSpec
 from pebench.errors import UserError
+from pebench.formatting import quoted
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -66,6 +67,8 @@ def swap(model: Model, encoding: EncodingLike, max_len: int | None = None) -> Mo
     Raises:
         UserError: For a model that we do not know, an encoding that it cannot have, or an unknown name.
     """
+    if not isinstance(model, nn.Module):
+        raise UserError(f"expected a model, a torch.nn.Module, got {quoted(model)}")
     trunk = trunk_of(model)
     unit = trunk.unit()
     built = _built(encoding, trunk.spec(max_len), trunk, unit)

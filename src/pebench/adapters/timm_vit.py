@@ -169,6 +169,7 @@ class PatchTrunk:
             _keep_rows_of_others(vit)
         vit.pos_embed = None
         vit.patch_drop = vit.pos_drop  # stands right behind, and timm skips the dropout where there is no table
+        vit.no_weight_decay, vit.group_matcher = NoDecay(vit), Groups(vit)
         vit.patch_embed.register_forward_hook(Embedding(vit))
         for layer, block in enumerate(vit.blocks):
             block.attn = PatchAttention(block.attn, vit, layer)
@@ -183,6 +184,38 @@ def _keep_rows_of_others(vit: Any) -> None:
             with torch.no_grad():
                 token += rows[:, start : start + token.shape[1]]
             start += token.shape[1]
+
+
+class NoDecay:
+    """Names the parameters without weight decay, as a method of a model of timm: those of the encoding, too.
+
+    Args:
+        vit: The model.
+    """
+
+    def __init__(self, vit: Any) -> None:
+        self.vit = vit
+
+    def __call__(self) -> set[str]:
+        """Return the names, by which timm's optimizers leave out the model's own table of positions as well."""
+        own = {f"position.{name}" for name, _ in self.vit.position.named_parameters()}
+        return set(type(self.vit).no_weight_decay(self.vit)) | own
+
+
+class Groups:
+    """Tells which layer a parameter belongs to, as a method of a model of timm: the encoding's to the first.
+
+    Args:
+        vit: The model.
+    """
+
+    def __init__(self, vit: Any) -> None:
+        self.vit = vit
+
+    def __call__(self, coarse: bool = False) -> dict[str, Any]:
+        """Return patterns of names, with the encoding where timm has the model's own table of positions."""
+        groups: dict[str, Any] = dict(type(self.vit).group_matcher(self.vit, coarse))
+        return {**groups, "stem": f"{groups['stem']}|^position"}
 
 
 class Embedding:

@@ -2,6 +2,7 @@
 
 import argparse
 import textwrap
+from pathlib import Path
 from typing import Any, NoReturn
 
 from pebench import __version__
@@ -33,11 +34,19 @@ class Help(argparse.HelpFormatter):
         return textwrap.indent("\n".join(self._split_lines(text, width - len(indent))), indent)
 
 
+def _path(text: str) -> Path:
+    """Return a path; an empty one, as an unset variable of a shell gives, would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("expected a path, got an empty text")
+    return Path(text)
+
+
 class Parser(argparse.ArgumentParser):
     """Raises mistakes as `UserError`, and reports an unknown option by the verb that it was given to."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, formatter_class=Help)
+        self.register("type", Path, _path)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a verb or a value that is none of those that there are, with the nearest."""

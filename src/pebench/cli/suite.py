@@ -114,7 +114,9 @@ def requested_suite(options: argparse.Namespace) -> Suite:
     vary = {name: text.split(",") for name, text in parse_settings(options.vary, "--vary").items()}
     # What is selected on the command line is no longer set by the suite; a setting cannot be both.
     settings = {name: value for name, value in suite.settings.items() if name not in select}
-    settings |= parse_settings(options.settings, "--set")
+    settings |= (given := parse_settings(options.settings, "--set"))
+    if options.beyond and "train.beyond" in given:
+        raise UserError("--beyond is --set train.beyond: give one of the two.")
     if options.beyond:
         settings["train.beyond"] = options.beyond.replace(" ", "")
     return replace(suite, settings=settings, select={**suite.select, **select}, vary={**suite.vary, **vary})

@@ -32,12 +32,17 @@ POSITIVE = (
 )  # fmt: skip
 """Settings that must be positive and finite, unless they are None."""
 
+MOST = 10**12
+"""End of the whole numbers among them: far beyond what can train, and within what records can hold."""
+
 
 def _check_positive(config: "RunConfig") -> None:
     for name, value in config.values_of(POSITIVE).items():
         # Written so that NaN is refused too: every comparison with it is false.
         if value is not None and not 0 < value < math.inf:
             raise UserError(f"{name} must be positive, got {value}.")
+        if isinstance(value, int) and value >= MOST:
+            raise UserError(f"{name} must be below {MOST:,}, got {value}.")
 
 
 def _check_ranges(config: "RunConfig") -> None:

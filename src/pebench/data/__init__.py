@@ -10,7 +10,7 @@ import_torchvision()  # before lightning, which imports it through torchmetrics
 from pebench.config import Augmentation, RunConfig, size_factors  # noqa: E402
 from pebench.data.base import TensorDataModule  # noqa: E402
 from pebench.data.images import Images  # noqa: E402
-from pebench.errors import UserError  # noqa: E402
+from pebench.errors import UserError, unknown_name  # noqa: E402
 from pebench.tasks import configure, find_task  # noqa: E402
 from pebench.tasks.sources import data_folder  # noqa: E402
 
@@ -25,9 +25,17 @@ def datamodule(task: str, data_dir: str | Path | None = None, **options: Any) ->
             ``vocab_size``, ``patch_size``; for images an ``augmentation``, a `pebench.config.Augmentation`.
 
     Raises:
-        UserError: For an unknown task.
+        UserError: For an unknown task or option.
     """
-    return datamodule_of(configure(task, "none"), data_dir, **options)
+    config = configure(task, "none")
+    try:
+        return datamodule_of(config, data_dir, **options)
+    except TypeError as error:  # anyone's class, whose options only its constructor knows
+        for name in options:
+            if f"unexpected keyword argument {name!r}" in str(error):
+                known = [option for option, value in vars(config.data).items() if value is not None]
+                raise unknown_name(f"option of the data of {task!r}:", name, ["batch_size", "seed", *known]) from error
+        raise
 
 
 def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **options: Any) -> TensorDataModule:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pebench.encodings.formulas import evaluate
 from pebench.encodings.pairs import PairBias
-from pebench.encodings.registry import load_encoding, parse_encoding
+from pebench.encodings.registry import load_encoding, normal_options, parse_encoding
 from pebench.encodings.spec import EncodingSpec, grid_positions
 from pebench.layers import undrawable
 
@@ -144,7 +144,11 @@ class PositionalEncoding(nn.Module):
 
         Args:
             positions: (L, P), one row per token, in units of tokens or patches.
+
+        Raises:
+            ValueError: For positions of another shape.
         """
+        self.spec.check_positions(positions)
         # without gradients and in 32 bit as in the model, or a state that works here could fail there
         with torch.no_grad():
             prepared = self.prepare(self.place(positions).float())
@@ -219,14 +223,8 @@ class PositionalEncoding(nn.Module):
     def bias(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> Tensor | PairBias | None:
         """Return a term of the attention logits, broadcastable to (B, H, L, L), added to q·k / sqrt(K).
 
-        For long texts it should be of `pebench.encodings.pairs`, which need no tensor of all pairs.
-
-        Args:
-            q: (B, H, L, K), as `query_key` returned it.
-            k: (B, H, L, K), likewise.
-            x: (B, L, D), whose projections they were.
-            state: Output of `forward`.
-            layer: Index of the block, from 0.
+        For long texts it should be of `pebench.encodings.pairs`, which need no tensor of all pairs. Arguments are
+        those of `query_key`, with queries and keys as that returned them.
         """
         return None
 
@@ -270,7 +268,7 @@ def build_encoding(
         options: Keyword options of the encoding.
 
     Raises:
-        UserError: For an unknown name.
+        UserError: For an unknown name, or an option that it does not have.
         ValueError: By the encoding, if it cannot serve this model.
         EncodingError: If it overrides no hook, or lacks what a model needs of it.
     """
@@ -278,7 +276,7 @@ def build_encoding(
     if isinstance(encoding, str):
         name, own = parse_encoding(encoding)
         # options given apart override those in the name
-        encoding, options = load_encoding(name), own | options
+        encoding, options = load_encoding(name), normal_options(name, own | options)
     built = encoding(spec, **options)
     if not isinstance(built, PositionalEncoding):
         raise TypeError(f"expected a PositionalEncoding from {encoding!r}, got {type(built).__name__}")

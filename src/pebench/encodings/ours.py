@@ -44,7 +44,7 @@ def unknown_encoding(kind: str, name: str, known: Iterable[str]) -> UserError:
 
 
 def hint_of_name(name: str) -> str:
-    """Return a hint for a name under which the literature knows an encoding, or for several in one; else nothing.
+    """Return a hint for a name under which the literature knows an encoding, several in one, or a local class.
 
     Args:
         name: A name without options.
@@ -53,6 +53,8 @@ def hint_of_name(name: str) -> str:
         >>> hint_of_name("RoPE-2D")
         "'rope' is what it is called here; see: pebench list encodings"
     """
+    if "<locals>" in name:
+        return "It was a class inside a function, which cannot be imported: move it to a module's top, or register it."
     if "," in name:
         return f"Expected one name each: {' '.join(f'--pe {part.strip()}' for part in name.split(','))}"
     # aliases are written without case, space and punctuation, as papers agree on none of them

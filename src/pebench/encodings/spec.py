@@ -55,6 +55,16 @@ class EncodingSpec:
         """Number of tokens in training."""
         return prod(self.extent)
 
+    def check_positions(self, positions: Tensor) -> None:
+        """Refuse positions that are not one row per token with a place on each axis: (L, P), or (B, L, P).
+
+        Raises:
+            ValueError: With the shape that was expected.
+        """
+        if positions.ndim not in (2, 3) or positions.shape[-1] != self.num_axes:
+            one = "; one axis is positions[:, None]" * (positions.ndim == 1 and self.num_axes == 1)
+            raise ValueError(f"expected positions of shape (L, {self.num_axes}), got {tuple(positions.shape)}{one}")
+
 
 def grid_positions(extent: tuple[int, ...], device: torch.device | str | None = None) -> Tensor:
     """Return the integer positions of a full grid in row-major order, as floats.

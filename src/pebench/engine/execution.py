@@ -10,11 +10,11 @@ from typing import TypedDict
 
 from pebench.config import Options, RunConfig
 from pebench.encodings import registry
-from pebench.engine.executors import Resources
+from pebench.engine.executors import Resources, find_executor
 from pebench.engine.observer import Observer
 from pebench.engine.options import check_data_dir, check_numbers
 from pebench.errors import UserError, unknown_name
-from pebench.formatting import counted
+from pebench.formatting import counted, quoted
 from pebench.runs.records import lacks_weights
 from pebench.tasks import registry as tasks
 from pebench.tasks.sources import data_folder
@@ -140,14 +140,26 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
     Raises:
         UserError: For values that cannot be.
     """
+    if wrong := sorted(options.keys() - RunOptions.__annotations__):
+        raise unknown_name("option of a run:", wrong[0], RunOptions.__annotations__)
+    if not isinstance(options.get("observer"), Observer | None):
+        raise UserError(f"observer expects an instance of pebench.Observer, got {quoted(options['observer'])}.")
+    if not str(out):
+        raise UserError("out expects a folder, got an empty text.")
     values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
     values["data_dir"] = data_folder(options.get("data_dir"))
     published = options.get("published", True)
     values["published"] = Path(published) if isinstance(published, str) else published
     loggers = options.get("loggers", ())
-    values["loggers"] = (loggers,) if isinstance(loggers, str) else tuple(loggers)
+    values["loggers"] = loggers = (loggers,) if isinstance(loggers, str) else tuple(loggers)
+    for logger in loggers:
+        if not isinstance(logger, str):
+            expected = "loggers expects each logger as text, as each run makes its own, such as "
+            raise UserError(f"{expected}'lightning.pytorch.loggers.CSVLogger', got {quoted(logger)}.")
     values["executor_options"] = options.get("executor_options") or {}
-    return Execution(Path(out), **values)  # type: ignore[arg-type]
+    how = Execution(Path(out), **values)  # type: ignore[arg-type]
+    find_executor(how.executor)  # a name that does not exist is refused also where nothing is left to run
+    return how
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Checks of options that say how runs are made, apart from the runs: numbers, and folders to read and to write."""
 
 import math
+import numbers
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 from pebench.atomic import FULL
 from pebench.errors import UserError
+from pebench.formatting import quoted
+from pebench.runs.records import FILE_NAME
 
 NUMBERS = ("jobs", "threads", "devices", "time_limit")
 """Options that are numbers from 1 on, where they are given."""
@@ -26,8 +29,10 @@ def check_numbers(options: Mapping[str, Any], called: Callable[[str], str] = str
     """
     for name in NUMBERS:
         value = options.get(name)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real | None):
+            raise UserError(f"{called(name)} expects a number, got {quoted(value)}.")
         # Asked this way round, NaN is refused too.
-        if value is not None and not 1 <= value < math.inf:
+        if value is not None and not 1 <= float(value) < math.inf:
             raise UserError(f"{called(name)} must be at least 1, and finite, got {value:g}.")
 
 
@@ -42,11 +47,15 @@ def check_data_dir(folder: Path | None) -> None:
 
 
 def check_writable(out: Path) -> None:
-    """Refuse an output folder that takes no files, or that cannot be made, without making it.
+    """Refuse an output folder that takes no files, that cannot be made, or that is a single run's, without making it.
 
     Raises:
-        UserError: With the folder that is in the way.
+        UserError: With the folder or the file that is in the way.
     """
+    if (out / FILE_NAME).exists():
+        raise UserError(
+            f"--out: {str(out)!r} holds a {FILE_NAME} itself, as the folder of a single run does: name another folder."
+        )
     there = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         raise _unwritable(out, f"{there} is not writable" if there.is_dir() else f"{there} is no folder")

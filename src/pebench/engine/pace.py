@@ -152,8 +152,8 @@ def long_wait(runs: Sequence[RunConfig], costs: Mapping[str, Cost], how: Executi
     ways += ["a GPU"] if here == "cpu" else []
     ways += ["fewer seeds, encodings or tasks"]
     return (
-        f"These {counted(len(runs), 'run')} take about {duration_text(seconds)} here, on {here}, going by a step that "
-        f"was just measured. Shorter: {', or '.join(ways)}. Ctrl-C stops at any time; the same command goes on."
+        f"{counted(len(runs), 'run')}: about {duration_text(seconds)} here, on {here}, going by a step that was just "
+        f"measured. Shorter: {', or '.join(ways)}. Ctrl-C stops at any time; the same command goes on."
     )
 
 

@@ -1,7 +1,9 @@
 """The plan of a call: of a declared suite, of the runs that a command line asks for, or of exact configurations."""
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
 from pebench.runs.plan import Plan, unique_runs
@@ -40,3 +42,17 @@ def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
     if isinstance(suite, str | Path):
         suite = load_suite(str(suite))
     return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
+
+
+def plain(seeds: Any) -> Any:
+    """Return seeds as Python's own numbers, where they are numpy's; what is none as it is, for the suite to refuse."""
+    if isinstance(seeds, Iterable) and not isinstance(seeds, str | Mapping | range):
+        return [plain(seed) for seed in seeds]
+    return seeds if isinstance(seeds, bool) or not hasattr(seeds, "__index__") else operator.index(seeds)
+
+
+def listed(given: Any) -> Any:
+    """Return one name, or several, as a list; what is neither as it is, for the suite to refuse."""
+    if isinstance(given, str):
+        return [given]
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else given

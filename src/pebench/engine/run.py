@@ -1,7 +1,7 @@
 """The engine: makes the runs of a suite that are left, through an executor, and returns their results."""
 
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from pebench.engine.notebook import default_observer
 from pebench.engine.observer import Observer, Stage
 from pebench.engine.options import check_writable, make_writable
 from pebench.engine.pace import long_wait
-from pebench.engine.plans import UNDECLARED, make_plan
+from pebench.engine.plans import UNDECLARED, listed, make_plan, plain
 from pebench.engine.precision import settled
 from pebench.engine.published import published_text, take_published
 from pebench.engine.signals import handling
@@ -83,15 +83,15 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
     Raises:
         UserError: For everything that does not exist or cannot work, before any run starts.
     """
-    names = _listed(tasks)
+    names = listed(tasks)
     if fits(names, Sequence[str]):  # else the suite says what it expects
         names = [normal_name(name) for name in names]
     suite = Suite(
         UNDECLARED,
         "",
         tasks=names,
-        encodings=_listed(encodings),
-        seeds=seeds,
+        encodings=listed(encodings),
+        seeds=plain(seeds),
         tier=tier,
         settings=settings or {},
         vary=vary or {},
@@ -102,13 +102,6 @@ def run(  # noqa: PLR0913 - the fields of a suite, which users know by name
         reference=reference,
     )
     return run_suite(suite, out, **options)
-
-
-def _listed(given: Any) -> Any:
-    """Return one name, or several, as a list; what is neither as it is, for the suite to refuse."""
-    if isinstance(given, str):
-        return [given]
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else given
 
 
 def run_suite(

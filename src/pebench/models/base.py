@@ -17,6 +17,7 @@ from torchmetrics import MeanMetric, Metric  # noqa: E402
 from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
 
 from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
+from pebench.errors import UserError  # noqa: E402
 from pebench.layers import initialise  # noqa: E402
 from pebench.models.resize import resized_state  # noqa: E402
 from pebench.models.transformer import Transformer  # noqa: E402
@@ -145,8 +146,8 @@ class SequenceModule(lightning.LightningModule):
     def resized(self, *, interpolation: str = "linear", **sizes: Any) -> Self:
         """Return a model of another size with these weights, its tables of positions interpolated.
 
-        The weights are copied; what an encoding has for each position, or offset, is interpolated between the rows that
-        it has here; see `pebench.models.resize.resized_state`.
+        The weights are copied, with their type, and frozen ones stay frozen. What an encoding has for each position, or
+        offset, is interpolated between the rows that it has here; see `pebench.models.resize.resized_state`.
 
         Args:
             interpolation: ``linear``, or ``bicubic``, as timm does it.
@@ -154,12 +155,17 @@ class SequenceModule(lightning.LightningModule):
 
         Raises:
             ValueError: Where a parameter has no rule for another size, or the sizes make no model; for an unknown
-                interpolation.
+                interpolation, or another argument.
         """
-        other = type(self)(**{**self.hparams, **sizes}).to(self.device)
+        known = {"image_size", "max_len"} & {*self.hparams}
+        if wrong := sizes.keys() - known:
+            raise ValueError(f"expected {' and '.join(sorted(known))} alone to differ, got {', '.join(sorted(wrong))}")
+        own = dict(self.named_parameters())
+        other = type(self)(**{**self.hparams, **sizes}).to(self.device, next(iter(own.values())).dtype)
         tables = resized_state(self.trunk.encoding, other.trunk.encoding, interpolation)
-        prefix = "trunk.encoding."
-        other.load_state_dict(self.state_dict() | {prefix + name: values for name, values in tables.items()})
+        other.load_state_dict(self.state_dict() | {f"trunk.encoding.{name}": rows for name, rows in tables.items()})
+        for name, parameter in other.named_parameters():
+            parameter.requires_grad_(own[name].requires_grad)
         return other.train(self.training)
 
     def predict_step(self, batch: Any, batch_idx: int) -> Tensor:
@@ -249,6 +255,9 @@ def encoding_name(encoding: EncodingLike) -> str:
     Args:
         encoding: A name, which is returned as it is, or a class: registered by a name, or else in a module.
 
+    Raises:
+        UserError: For anything else.
+
     Example:
         >>> from pebench.encodings.rope import RotaryEncoding
         >>> encoding_name(RotaryEncoding), encoding_name("rope(theta=500.0)")
@@ -256,6 +265,8 @@ def encoding_name(encoding: EncodingLike) -> str:
     """
     if isinstance(encoding, str):
         return encoding
+    if not callable(encoding):
+        raise UserError(f"expected an encoding's name, such as 'rope(theta=500.0)', or its class, got {encoding!r}")
     place = f"{encoding.__module__}:{getattr(encoding, '__qualname__', type(encoding).__qualname__)}"
     return str(getattr(encoding, "__dict__", {}).get("name", place))  # its own name: a subclass inherits its parent's
 

@@ -144,7 +144,7 @@ class Transformer(nn.Module):
                 treated as if it were alone, with its own positions 0, 1, 2, ... by default.
 
         Raises:
-            ValueError: For another shape of positions, or if every token is padding.
+            ValueError: For a tensor of another shape, or if every token is padding.
         """
         try:
             given = self._given(content, positions, valid, documents)
@@ -217,6 +217,10 @@ class Transformer(nn.Module):
         Raises:
             RuntimeError: In an export, where the model has not been called with tokens of this length before.
         """
+        if content.ndim != 3 or not content.shape[1]:
+            raise ValueError(f"expected content of shape (rows, tokens, channels), got {tuple(content.shape)}")
+        if valid is not None:
+            _check_shape("valid", valid, content.shape[:2], "(rows, tokens)")
         length, device, causal = content.shape[1], content.device, self.encoding.spec.causal
         rows = positions is not None and positions.ndim == 3
         if documents is not None or rows:
@@ -262,10 +266,8 @@ class Transformer(nn.Module):
         return positions
 
     def _check_positions(self, positions: Tensor, sizes: tuple[int, ...]) -> None:
-        expected = (*sizes, self.encoding.spec.num_axes)
-        if positions.shape != expected:
-            axes = "(rows, tokens, axes)" if len(expected) == 3 else "(tokens, axes)"
-            raise ValueError(f"expected positions of shape {expected} {axes}, got {tuple(positions.shape)}")
+        axes = "(rows, tokens, axes)" if len(sizes) == 2 else "(tokens, axes)"
+        _check_shape("positions", positions, (*sizes, self.encoding.spec.num_axes), axes)
 
     def _checked_encoding(self, length: int) -> PositionalEncoding | Checked:
         """Return the encoding; at the first pass with each length one that is checked, for later passes to be fast."""
@@ -291,3 +293,8 @@ class Transformer(nn.Module):
         finally:
             for layer, chooser in zip(layers, usual, strict=True):
                 layer.choose_kernel = chooser
+
+
+def _check_shape(name: str, found: Tensor, expected: tuple[int, ...], axes: str) -> None:
+    if found.shape != expected:
+        raise ValueError(f"expected {name} of shape {tuple(expected)} {axes}, got {tuple(found.shape)}")

@@ -13,11 +13,9 @@ from pebench.config import RunConfig
 from pebench.formatting import counted
 from pebench.runs.leases import holder_of
 from pebench.runs.records import FILE_NAME, Record, damage, find_record
+from pebench.runs.records.folders import PLANS
 from pebench.runs.selection import Trial, best, trials_of
 from pebench.runs.suite import Suite
-
-PLANS = "plans"
-"""Folder of the plans that were made for an output folder, under it."""
 
 TRIES = 5
 """Number of times that a plan is written before it is left out: `pebench status` alone needs it."""

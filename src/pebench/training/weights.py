@@ -48,13 +48,14 @@ def load_weights(run: Record | Path | str, out: Path | str = "runs") -> Sequence
     Its sizes are kept with the weights, so that no data is needed.
 
     Args:
-        run: The run's folder, or its record.
+        run: The run's folder, the file of weights in it, or its record.
         out: Output folder that the record is of; not used with a folder.
 
     Raises:
         UserError: If there is no record or no weights, or they are damaged or another run's.
     """
     folder = Path(out) / run.config.directory if isinstance(run, Record) else Path(run)
+    folder = folder.parent if folder.name == WEIGHTS else folder
     config = run.config if isinstance(run, Record) else read_config(folder)
     path = folder / WEIGHTS
     if not path.is_file():

@@ -147,6 +147,23 @@ def test_what_slurm_refuses_is_told_in_a_line(do: Callable[..., Any], expected: 
         do(slurm.execute, expected.plan, partition="nowhere")
 
 
+@pytest.mark.parametrize(("reason", "tried"), [("Invalid partition", [3, 1]), (f"sbatch: {slurm.UNREACHABLE}", [3])])
+def test_a_refusal_is_told_after_few_tries(
+    reason: str, tried: list[int], do: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = list[int]()
+
+    def refuse(self: Any, function: Any, configs: list[RunConfig]) -> Any:
+        sizes.append(len(configs))
+        raise slurm.FailedJobError(reason)
+
+    monkeypatch.setattr(slurm, "_executor", lambda options, resources: (submitit.AutoExecutor("slurm", "local"), 1))
+    monkeypatch.setattr(submitit.AutoExecutor, "map_array", refuse)
+    with pytest.raises(UserError, match=f"^SLURM takes no job: {reason}"):
+        do(slurm.execute, [long(seed) for seed in range(3)])
+    assert sizes == tried
+
+
 def test_mistakes_are_told_in_a_line(do: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("srun"):
         with pytest.raises(UserError, match="Unknown argument 'partitoin' for executor 'slurm'"):

@@ -12,6 +12,7 @@ import pytest
 import pebench
 from pebench.cli import main
 from pebench.data import datamodule
+from pebench.errors import UserError
 from pebench.models import LanguageModel, ViT
 from pebench.results.compare import describe
 from pebench.runs.records import read_record, write_record
@@ -114,6 +115,22 @@ def test_without_weights_it_says_how_to_keep_them(
 def test_a_folder_of_data_that_is_none_is_refused(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["analyze", str(kept), "--data-dir", "/nowhere"]) == 2
     assert "--data-dir expects a folder" in capsys.readouterr().err
+
+
+def test_a_model_that_is_none_or_for_other_data_is_refused() -> None:
+    data = datamodule("text-order")
+    model = pebench.TextClassifier("add", **data.model_arguments() | {"num_classes": 7}, d_model=16, num_heads=2)
+    for wrong, words in (
+        (model, "with num_classes=3, got 7"),
+        (model.head, "a model of pebench.models.* got Linear"),
+    ):
+        with pytest.raises(UserError, match=words):
+            pebench.analyze(wrong, data)
+
+
+def test_an_option_of_data_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="unknown option of the data of 'vit-digits'"):
+        datamodule("vit-digits", batchsize=3)
 
 
 @pytest.mark.parametrize("task", ["vit-digits", "lm-grammar", "text-order"])

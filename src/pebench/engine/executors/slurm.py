@@ -5,6 +5,7 @@ else, and submitit's own results wait for an answer.
 """
 
 import contextlib
+import io
 import json
 import math
 import pickle
@@ -36,6 +37,9 @@ SHARED = (
 
 CHUNK = 1000
 """Largest array of jobs; SLURM's default allows one more."""
+
+UNREACHABLE = "Unable to contact slurm controller"
+"""Words of SLURM where the number of jobs is not what it refuses."""
 
 TIMEOUT_MIN = 60
 """Time that a job may take, in minutes; a run that takes longer goes on in the next one."""
@@ -70,13 +74,14 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
         while backlog or jobs:
             if looks := time.monotonic() - asked > QUEUE_S:
                 asked = time.monotonic()
+                most = min(chunk, _room(resources.jobs, len(jobs)), len(backlog.waiting))
                 try:
-                    jobs += _submit(executor, backlog, options, min(chunk, _room(resources.jobs, len(jobs))))
+                    jobs += _submit(executor, backlog, options, most)
                     chunk = min(2 * chunk, CHUNK)  # back up after a refusal, as jobs may be fewer now
                 except FailedJobError as error:
-                    if chunk == 1 and not jobs:
+                    if not jobs and (most == 1 or UNREACHABLE in str(error)):
                         raise UserError(f"SLURM takes no job: {' '.join(str(error).split())}") from error
-                    chunk = max(1, chunk // 2)  # there may be a limit to the jobs of a user
+                    chunk = max(1, most // 2)  # there may be a limit to the jobs of a user
                     if not jobs:
                         asked = -math.inf
                         continue
@@ -209,7 +214,8 @@ def _submit(executor: submitit.AutoExecutor, backlog: Backlog, options: Options,
     if not (configs := backlog.take(most)):
         return []
     try:
-        jobs = executor.map_array(_Task(options), configs)
+        with contextlib.redirect_stderr(io.StringIO()):  # submitit prints what it raises, too
+            jobs = executor.map_array(_Task(options), configs)
     except FailedJobError:
         backlog.put_back(configs)
         # submitit writes these before it asks SLURM, and leaves them where that refuses.

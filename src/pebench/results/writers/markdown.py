@@ -14,6 +14,7 @@ from pebench.results.missing import absence_lines
 from pebench.results.page import Page
 from pebench.results.prose import Code, Inline, Link, Prose, Strong, prose, strong
 from pebench.results.tables import Table
+from pebench.results.titles import group_title
 from pebench.results.verdicts import Outcome
 
 MARKUP = re.compile(r"`|<(?=[A-Za-z/!?])|(?<=\])(?=\()")
@@ -34,10 +35,11 @@ def markdown(page: Page, folder: str | None = None) -> str:
 
 
 def overview(page: Page) -> str:
-    """Return means and verdicts alone, a table for the tasks that compare, for a front page."""
-    parts = []
-    for group in compared_groups(page):
-        parts.append(f"{pipe(front_page(group, page))}\n\n{_front_page_text(group, page)}\n")
+    """Return means and verdicts alone, a table for the tasks that compare, for a front page; several have titles."""
+    parts, groups = [], compared_groups(page)
+    for group in groups:
+        title = f"{inline(strong(group_title(group)))}\n\n" if len(groups) > 1 else ""
+        parts.append(f"{title}{pipe(front_page(group, page))}\n\n{_front_page_text(group, page)}\n")
     return "\n".join(parts)
 
 

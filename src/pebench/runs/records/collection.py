@@ -15,7 +15,7 @@ from pebench.atomic import replacing
 from pebench.config import RunConfig
 from pebench.errors import UserError
 from pebench.runs.collector import paused_garbage_collection
-from pebench.runs.records.folders import RUN_DEPTH, record_files, record_texts
+from pebench.runs.records.folders import PLANS, RUN_DEPTH, record_files, record_texts
 from pebench.runs.records.merging import merge
 from pebench.runs.records.record import DAMAGE, FAILURE, FILE_NAME, Record, check_key, check_whole, damage_text
 from pebench.runs.records.run_files import is_in_place
@@ -65,6 +65,8 @@ def read_records(source: Path) -> list[Record]:
                 raise _unreadable(source, path, number, error) from error
     if not found:
         make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
+        if (source / PLANS).is_dir():
+            make = f" No run has finished yet: pebench status {source}"
         raise UserError(f"no records {'in' if source.is_file() else 'under'} {str(source)!r}.{make}")
     return merge([found[::-1]])[0]  # the later of two records of a run counts, and `merge` keeps the first
 

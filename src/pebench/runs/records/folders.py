@@ -11,6 +11,9 @@ from pathlib import Path
 
 from pebench.runs.records.record import FAILURE, FILE_NAME
 
+PLANS = "plans"
+"""Folder of the plans that were made for an output folder, under it."""
+
 RUN_DEPTH = 4
 """Parts of a record's path below an output folder: task/encoding/run/record.json."""
 

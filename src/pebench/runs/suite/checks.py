@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pebench.config import REFERENCE_ENCODING, REGIMES, SELECTION_SEED, RunConfig, check_seed, override
+from pebench.config import REFERENCE_ENCODING, REGIMES, SECTIONS, SELECTION_SEED, RunConfig, check_seed, override
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import quoted
 from pebench.runs.suite.encodings import Encoding, option_names
@@ -40,6 +40,11 @@ def type_mistake(name: str, kind: Any, value: Any) -> str:
     if name in EXAMPLES and not is_list(value):
         example = [value] if isinstance(value, str) else EXAMPLES[name]
         return f"{name} expects a list, as in {quoted(example)}, got {quoted(value)}."
+    if name == "encodings":
+        return (
+            "encodings expects names, such as 'rope', 'rope(theta=500.0)' or, of a class in a module of yours, "
+            f"'my_module:MyEncoding', and pairs of a name and options, got {quoted(value)}."
+        )
     return f"{name} must be {type_text(kind)}, got {quoted(value)}."
 
 
@@ -75,6 +80,10 @@ def check_settings(settings: Mapping[str, Any], tasks: Sequence[str], encodings:
     # An option counts if any row has it: `--set encoding.theta=50` is for those rows that know it.
     known = {f"encoding.{option}" for encoding in encodings for option in option_names(encoding)}
     for setting, value in settings.items():
+        if setting in SECTIONS and isinstance(value, Mapping):
+            dotted = f"{setting}.{next(iter(value), '...')}"
+            yield f"settings expects dotted names, such as {dotted!r}, got {setting!r} with names of its own."
+            continue
         yield from check_tasks(f"set {setting}", value, tasks)
         if setting.startswith("encoding.") and setting not in known:
             valid = known or {"(none: these encodings have no options)"}

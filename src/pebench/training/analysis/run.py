@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebench.data.base import TensorDataModule
+from pebench.errors import UserError
 from pebench.layers import initialise
 from pebench.models.base import SequenceModule
 from pebench.training.analysis.ablation import ablation
@@ -67,6 +68,10 @@ def _finite(values: Any) -> Any:
     return None if isinstance(values, float) and not math.isfinite(values) else values
 
 
+SIZES = ("image_size", "max_len")
+"""Arguments of a model that data of another size may have others of."""
+
+
 def analyze(model: SequenceModule, data: TensorDataModule, untrained: SequenceModule | None = None) -> Analysis:
     """Measure where a model keeps content and position, and how its attention uses the two.
 
@@ -74,8 +79,15 @@ def analyze(model: SequenceModule, data: TensorDataModule, untrained: SequenceMo
         model: A trained model: one of a run, or one of your own with any encoding. It is not changed.
         data: Data of its task.
         untrained: The same model as it was before training; by default its weights are drawn anew, from its seed.
+
+    Raises:
+        UserError: If it is no model of ours or of a subclass, or one for other data.
     """
-    data.model_arguments()  # prepares them if need be
+    if not isinstance(model, SequenceModule):
+        raise UserError(f"expected a model of pebench.models, or of a subclass, got {type(model).__name__}")
+    for name, value in data.model_arguments().items():  # which prepares them if need be
+        if name not in SIZES and model.hparams.get(name, value) != value:
+            raise UserError(f"expected a model for these data, with {name}={value}, got {model.hparams[name]}")
     trained = copy.deepcopy(model).float()
     before = copy.deepcopy(untrained or trained).float().to(trained.device)
     if untrained is None:
