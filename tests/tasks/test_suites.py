@@ -137,8 +137,6 @@ def test_a_suite_file_that_is_wrong_says_why(content, message, tmp_path):
     ("field", "value", "expected"),
     [
         ("tasks", [3], "list[str]"),
-        ("encodings", [("rope",)], "list[str | tuple[str, dict[str, Any]]]"),
-        ("encodings", ["add", ("rope", 3)], "list[str | tuple[str, dict[str, Any]]]"),
         ("seeds", "3", "int | list[int]"),
         ("seeds", 2.5, "int | list[int]"),
         ("seeds", True, "int | list[int]"),
@@ -162,6 +160,14 @@ def test_a_field_of_a_suite_of_another_kind_is_told(field, value, expected):
     with pytest.raises(UserError) as caught:
         Suite(**{"name": "mine", "question": "?", "tasks": ["vit-digits"], field: value})
     assert str(caught.value) == f"{field} must be {expected}, got {value!r}."
+
+
+@pytest.mark.parametrize("value", [[("rope",)], ["add", ("rope", 3)]])
+def test_rows_of_another_kind_are_told_with_the_ways_to_name_them(value):
+    with pytest.raises(UserError) as caught:
+        Suite("mine", "?", ["vit-digits"], value)
+    assert str(caught.value).startswith("encodings expects names, such as 'rope', 'rope(theta=500.0)' or, of a class")
+    assert str(caught.value).endswith(f", got {value!r}.")
 
 
 @pytest.mark.parametrize(

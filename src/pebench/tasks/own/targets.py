@@ -96,5 +96,13 @@ def spread(labels: list[float]) -> tuple[float, float]:
 
 
 def class_order(name: str) -> tuple[int, str]:
-    """Return the key that sorts names of classes: whole numbers by size, then words."""
-    return (int(name), "") if name.lstrip("-").isdecimal() and name.isascii() else (sys.maxsize, name)
+    """Return the key that sorts names of classes: whole numbers by size, then words; equal numbers as words.
+
+    Example:
+        >>> sorted(["b", "10", "--1", "1", "01", "-2"], key=class_order)
+        ['-2', '01', '1', '10', '--1', 'b']
+    """
+    digits = name.removeprefix("-")
+    # Python refuses to read a number of thousands of digits.
+    whole = digits.isascii() and digits.isdecimal() and len(digits) < 19
+    return int(name) if whole else sys.maxsize, name
