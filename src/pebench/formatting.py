@@ -96,14 +96,14 @@ def printable(text: str) -> str:
 
 
 def natural(label: str) -> list[tuple[float, str]]:
-    """Return the key that sorts labels so that numbers in them stand in order.
+    """Return the key that sorts labels so that numbers in them stand in order, and equal numbers as they are written.
 
     Example:
         >>> sorted(["concat (d_p=16)", "concat (d_p=4)", "concat", "add"], key=natural)
         ['add', 'concat', 'concat (d_p=4)', 'concat (d_p=16)']
     """
     parts = re.split(r"(\d+(?:\.\d+)?)", label)  # text and numbers in turn, text first
-    return [(float(part), "") if place % 2 else (0.0, part) for place, part in enumerate(parts)]
+    return [(float(part) if place % 2 else 0.0, part) for place, part in enumerate(parts)]
 
 
 def seeds_text(seeds: Iterable[int]) -> str:

@@ -175,7 +175,7 @@ def clear_claims(folder: Path) -> None:
 def _leases(folder: Path) -> dict[Path, int]:
     """Return every lease of a run, with its number; its process may be dead."""
     numbers = {path: path.stem.removeprefix(LEASE) for path in folder.glob(f"{LEASE}*.json")}
-    return {path: int(number) for path, number in numbers.items() if number.isdigit()}
+    return {path: int(number) for path, number in numbers.items() if number.isdecimal()}
 
 
 def _read(path: Path) -> Holder | None:

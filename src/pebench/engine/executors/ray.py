@@ -90,7 +90,7 @@ def _connected(address: str | None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS")
     try:
         host, _, port = (address or "").rpartition(":")
-        if port.isdigit():  # ray.init tries for a quarter of an hour
+        if port.isdecimal():  # ray.init tries for a quarter of an hour
             socket.create_connection((host.removeprefix("ray://"), int(port)), timeout=10).close()
         # Output of the workers is in the logs of their runs, and would break up the display here.
         ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
