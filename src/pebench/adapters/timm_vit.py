@@ -5,6 +5,7 @@ rotations (`timm.models.eva`): they are not rotated, and the logits between them
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -169,7 +170,7 @@ class PatchTrunk:
             _keep_rows_of_others(vit)
         vit.pos_embed = None
         vit.patch_drop = vit.pos_drop  # stands right behind, and timm skips the dropout where there is no table
-        vit.no_weight_decay, vit.group_matcher = NoDecay(vit), Groups(vit)
+        vit.no_weight_decay, vit.group_matcher = partial(without_decay, vit), partial(layers_of_names, vit)
         vit.patch_embed.register_forward_hook(Embedding(vit))
         for layer, block in enumerate(vit.blocks):
             block.attn = PatchAttention(block.attn, vit, layer)
@@ -186,36 +187,19 @@ def _keep_rows_of_others(vit: Any) -> None:
             start += token.shape[1]
 
 
-class NoDecay:
-    """Names the parameters without weight decay, as a method of a model of timm: those of the encoding, too.
+def without_decay(vit: Any) -> set[str]:
+    """Return the names of parameters without weight decay: those that the model has by itself, and the encoding's.
 
-    Args:
-        vit: The model.
+    timm's optimizers ask for them, and leave out the model's own table of positions as well.
     """
-
-    def __init__(self, vit: Any) -> None:
-        self.vit = vit
-
-    def __call__(self) -> set[str]:
-        """Return the names, by which timm's optimizers leave out the model's own table of positions as well."""
-        own = {f"position.{name}" for name, _ in self.vit.position.named_parameters()}
-        return set(type(self.vit).no_weight_decay(self.vit)) | own
+    own = {f"position.{name}" for name, _ in vit.position.named_parameters()}
+    return set(type(vit).no_weight_decay(vit)) | own
 
 
-class Groups:
-    """Tells which layer a parameter belongs to, as a method of a model of timm: the encoding's to the first.
-
-    Args:
-        vit: The model.
-    """
-
-    def __init__(self, vit: Any) -> None:
-        self.vit = vit
-
-    def __call__(self, coarse: bool = False) -> dict[str, Any]:
-        """Return patterns of names, with the encoding where timm has the model's own table of positions."""
-        groups: dict[str, Any] = dict(type(self.vit).group_matcher(self.vit, coarse))
-        return {**groups, "stem": f"{groups['stem']}|^position"}
+def layers_of_names(vit: Any, coarse: bool = False) -> dict[str, Any]:
+    """Return timm's patterns of names by layer, with the encoding where the model's own table of positions is."""
+    groups: dict[str, Any] = dict(type(vit).group_matcher(vit, coarse))
+    return {**groups, "stem": f"{groups['stem']}|^position"}
 
 
 class Embedding:

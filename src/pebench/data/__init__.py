@@ -46,7 +46,6 @@ def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **optio
     """
     task = find_task(config.task)
     data = {k: v for k, v in vars(config.data).items() if v is not None}
-    folder = data_folder(data_dir)
     # The later wins: what a task fixes stands above the run's settings, and the caller above all.
     values = {"batch_size": config.train.batch_size, "seed": config.seed, **data, **task.data_args, **options}
     kind, augmentation = task.data_class(), Augmentation.of(config.train)
@@ -56,6 +55,6 @@ def datamodule_of(config: RunConfig, data_dir: str | Path | None = None, **optio
         values = {"augmentation": augmentation, **values}
     else:
         raise UserError(f"{config.task}: its data augment no images, as those of pebench.data.images.Images do.")
-    made: TensorDataModule = kind(data_dir=Path(folder) if folder else None, **values)
+    made: TensorDataModule = kind(data_dir=data_folder(data_dir), **values)
     made.factors = size_factors(config.train.beyond) or task.beyond
     return made

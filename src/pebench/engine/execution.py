@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from pebench.config import Options, RunConfig
 from pebench.encodings import registry
-from pebench.engine.executors import Resources, find_executor
+from pebench.engine.executors import Resources, check_name
 from pebench.engine.observer import Observer
 from pebench.engine.options import check_data_dir, check_numbers
 from pebench.errors import UserError, unknown_name
@@ -81,6 +81,7 @@ class Execution:
             raise UserError(f"--published expects a folder such as results, but {str(self.published)!r} is none.")
         if self.out.exists() and not self.out.is_dir():
             raise UserError(f"--out expects a folder, but {str(self.out)!r} is a file.")
+        check_name(self.executor)
         if self.device not in DEVICES:
             raise unknown_name("device", self.device, DEVICES)
         check_numbers(vars(self))
@@ -157,9 +158,7 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
             expected = "loggers expects each logger as text, as each run makes its own, such as "
             raise UserError(f"{expected}'lightning.pytorch.loggers.CSVLogger', got {quoted(logger)}.")
     values["executor_options"] = options.get("executor_options") or {}
-    how = Execution(Path(out), **values)  # type: ignore[arg-type]
-    find_executor(how.executor)  # a name that does not exist is refused also where nothing is left to run
-    return how
+    return Execution(Path(out), **values)  # type: ignore[arg-type]
 
 
 @contextmanager

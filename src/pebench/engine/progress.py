@@ -165,21 +165,25 @@ class Display(Observer):
         """Move a run's bar, or print a line now and then."""
         now = time.monotonic()
         self.tally.progress(config, step, now)
-        info = metric_text(config.task, metrics, "val")
-        where = f"{self.tally.where(config, now)}{info and ', ' + info}"
         if self.console.is_terminal:
             # A bar is added when a run reports for the first time, as few of the planned ones are running at once.
             if config.key not in self.bars:
                 name = self.tally.name(config)
                 self.bars[config.key] = self.live.add_task(name, total=config.train.max_steps, info="")
-            self.live.update(self.bars[config.key], completed=step, info=where)
+            self.live.update(self.bars[config.key], completed=step, info=self._where(config, metrics, now))
             self._update_overall()
             return
         # The first run tells early how fast it goes; a line of each at once would be many.
         first = now if self.last_line else now - PLAIN_EVERY_S + FIRST_AFTER_S
         if now - self.last_line.setdefault(config.key, first) >= PLAIN_EVERY_S:
             self.last_line[config.key] = now
+            where = self._where(config, metrics, now)
             self.note(f"        {self.tally.name(config)}: {where}{self.tally.time_left()}")
+
+    def _where(self, config: RunConfig, metrics: Mapping[str, float], now: float) -> str:
+        """Return how far a run is, with its latest validation."""
+        info = metric_text(config.task, metrics, "val")
+        return f"{self.tally.where(config, now)}{info and ', ' + info}"
 
     def finished(self, record: Record) -> None:
         """Fill in the cell of a run that has ended, or print a line on it."""

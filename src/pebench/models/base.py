@@ -160,12 +160,11 @@ class SequenceModule(lightning.LightningModule):
         known = {"image_size", "max_len"} & {*self.hparams}
         if wrong := sizes.keys() - known:
             raise ValueError(f"expected {' and '.join(sorted(known))} alone to differ, got {', '.join(sorted(wrong))}")
-        own = dict(self.named_parameters())
-        other = type(self)(**{**self.hparams, **sizes}).to(self.device, next(iter(own.values())).dtype)
+        other = type(self)(**{**self.hparams, **sizes}).to(self.device, next(self.parameters()).dtype)
         tables = resized_state(self.trunk.encoding, other.trunk.encoding, interpolation)
         other.load_state_dict(self.state_dict() | {f"trunk.encoding.{name}": rows for name, rows in tables.items()})
-        for name, parameter in other.named_parameters():
-            parameter.requires_grad_(own[name].requires_grad)
+        for ours, theirs in zip(self.parameters(), other.parameters(), strict=True):
+            theirs.requires_grad_(ours.requires_grad)
         return other.train(self.training)
 
     def predict_step(self, batch: Any, batch_idx: int) -> Tensor:

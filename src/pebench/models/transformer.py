@@ -219,8 +219,7 @@ class Transformer(nn.Module):
         """
         if content.ndim != 3 or not content.shape[1]:
             raise ValueError(f"expected content of shape (rows, tokens, channels), got {tuple(content.shape)}")
-        if valid is not None:
-            _check_shape("valid", valid, content.shape[:2], "(rows, tokens)")
+        _check_shape("valid", valid, content.shape[:2], "(rows, tokens)")
         length, device, causal = content.shape[1], content.device, self.encoding.spec.causal
         rows = positions is not None and positions.ndim == 3
         if documents is not None or rows:
@@ -295,6 +294,6 @@ class Transformer(nn.Module):
                 layer.choose_kernel = chooser
 
 
-def _check_shape(name: str, found: Tensor, expected: tuple[int, ...], axes: str) -> None:
-    if found.shape != expected:
+def _check_shape(name: str, found: Tensor | None, expected: tuple[int, ...], axes: str) -> None:
+    if found is not None and found.shape != expected:
         raise ValueError(f"expected {name} of shape {tuple(expected)} {axes}, got {tuple(found.shape)}")

@@ -15,6 +15,9 @@ from pebench.runs.records import Record
 CHECKPOINTS = "checkpoints"
 """Folder of a run's checkpoints, which a finished run has not."""
 
+LAST_CHECKPOINT = f"{CHECKPOINTS}/last.ckpt"
+"""The checkpoint that a run goes on from, in the run's folder."""
+
 
 def clear_rubbish(runs: Sequence[RunConfig], known: Mapping[str, Record], out: Path) -> None:
     """Remove what nobody needs from the folders of runs, but of those that a living process is making.

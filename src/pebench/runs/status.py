@@ -10,7 +10,7 @@ from pebench.formatting import counted, duration_text
 from pebench.runs.leases import Holder, holder_of
 from pebench.runs.plan import planned_runs, run_state
 from pebench.runs.records import FILE_NAME, Record, read_record, record_in
-from pebench.runs.rubbish import CHECKPOINTS
+from pebench.runs.rubbish import LAST_CHECKPOINT
 from pebench.tasks import metric_text
 
 STATES = ("done", "failed", "running", "to do")
@@ -106,7 +106,7 @@ def _progress(run: str, holder: Holder) -> str:
 
 def _checkpoint_time(folder: Path) -> float | None:
     try:
-        return (folder / CHECKPOINTS / "last.ckpt").stat().st_mtime
+        return (folder / LAST_CHECKPOINT).stat().st_mtime
     except FileNotFoundError:
         return None
 

@@ -14,6 +14,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 
 from pebench.atomic import PART
 from pebench.runs.records import FILE_NAME, WEIGHTS
+from pebench.runs.rubbish import CHECKPOINTS
 from pebench.training.loggers import FOLDER as LOGS
 from pebench.training.tensorboard import FAILED
 
@@ -72,10 +73,10 @@ def clear(folder: Path, step: int) -> None:
     for record in folder.glob(FILE_NAME):  # by a newer pebench, or damaged: it cannot be read here
         record.replace(folder / f"unreadable-{time.time_ns()}.json")
     if not step:
-        for name in ("checkpoints", LOGS):
+        for name in (CHECKPOINTS, LOGS):
             shutil.rmtree(folder / name, ignore_errors=True)
         leftovers += folder.glob("events.out.tfevents.*")
-    leftovers += folder.glob(f"checkpoints/{PART}")
+    leftovers += folder.glob(f"{CHECKPOINTS}/{PART}")
     for leftover in {*leftovers}:
         leftover.unlink(missing_ok=True)  # another process may have finished writing it
 

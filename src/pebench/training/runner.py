@@ -23,6 +23,7 @@ from pebench.models.base import SequenceModule
 from pebench.models.counting import count_parameters
 from pebench.runs.costs import cost
 from pebench.runs.records import Record, write_record
+from pebench.runs.rubbish import CHECKPOINTS, LAST_CHECKPOINT
 from pebench.tasks import Task, find_task
 from pebench.tasks.registry import task_origin
 from pebench.training import environment
@@ -188,7 +189,7 @@ def _prepare_attempt(config: RunConfig, options: Options, on_progress: Progress,
     module = build(config, data, options.out)
     plugins = described_plugins(task, module.trunk.encoding)
     made_of = {"data": data.fingerprint, "code": environment.code(), "versions": environment.versions(), **plugins}
-    checkpoint = folder / "checkpoints" / "last.ckpt"
+    checkpoint = folder / LAST_CHECKPOINT
     step = resumable_step(checkpoint, made_of)
     clear(folder, step)  # only now that the step is known: with 0 it removes the checkpoints
     _, lengths = data.split("train")
@@ -291,4 +292,4 @@ def _keep_record(record: Record, options: Options, attempt: Attempt) -> None:
         keep_weights(attempt.module, record.config, options.out)
     # In this order, as a run with a record is over, and without one the next attempt needs the checkpoints.
     write_record(record, options.out)
-    shutil.rmtree(options.out / record.config.directory / "checkpoints", ignore_errors=True)
+    shutil.rmtree(options.out / record.config.directory / CHECKPOINTS, ignore_errors=True)

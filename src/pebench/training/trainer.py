@@ -15,6 +15,7 @@ from lightning.pytorch.loggers import Logger
 
 from pebench.config import AUTO, Options, RunConfig
 from pebench.errors import NAN_REFUSED, DivergedError, UserError
+from pebench.runs.rubbish import CHECKPOINTS
 from pebench.tasks import Task
 from pebench.training.callbacks import ADVICE, DurableCheckpointIO
 from pebench.training.environment import allow_tf32
@@ -63,7 +64,7 @@ def best_checkpoint(task: Task, config: RunConfig, folder: Path) -> ModelCheckpo
     """
     monitor, mode = task.monitored(config.train.monitor)
     return BestCheckpoint(
-        folder / "checkpoints", filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
+        folder / CHECKPOINTS, filename="best", monitor=monitor, mode=mode, save_top_k=1, save_weights_only=True
     )
 
 

@@ -58,6 +58,16 @@ class Executor(Protocol):
         """
 
 
+def check_name(name: str) -> None:
+    """Refuse a name that no executor has; imports none.
+
+    Raises:
+        UserError: With the nearest.
+    """
+    if name not in EXECUTORS:
+        raise unknown_name("executor", name, EXECUTORS)
+
+
 def find_executor(name: str) -> Executor:
     """Return the executor called `name`.
 
@@ -81,8 +91,7 @@ def check_settings(name: str, settings: Mapping[str, str]) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    if name not in EXECUTORS:
-        raise unknown_name("executor", name, EXECUTORS)
+    check_name(name)
     try:
         return importlib.import_module(f"pebench.engine.executors.{name}")
     except ModuleNotFoundError as error:

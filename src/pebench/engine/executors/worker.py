@@ -16,6 +16,7 @@ from pebench.config import Options, RunConfig
 from pebench.errors import NAN_REFUSED, InterruptedRunError
 from pebench.runs.leases import claim
 from pebench.runs.records import Record, find_record, without_places, write_record
+from pebench.runs.rubbish import CHECKPOINTS
 
 LOG = "log.txt"
 LOG_LINES = 20
@@ -104,7 +105,7 @@ def _keep_failure(config: RunConfig, options: Options, error: BaseException, dur
     kind = failure_kind(error)
     failed_record(config, options.out, kind, failure_reason(error), duration_s)
     if kind == "diverged":  # tried again, it would go on from weights that are about to
-        shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+        shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
     with contextlib.suppress(Exception):  # what TensorBoard shows is no reason to lose the other runs
         from pebench.training.tensorboard import log_failure
 
