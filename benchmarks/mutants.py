@@ -26,7 +26,7 @@ class Mutant:
         line: Line at which the change begins, from 1.
         statement: First line of its statement.
         start: First byte of the file that is replaced.
-        end: First byte behind it.
+        end: First byte after it.
         new: Text that replaces it.
         old: Text that is replaced.
         code: The line at which the change begins.

@@ -56,7 +56,7 @@ def copies(device: torch.device) -> float:
 
 
 def _fastest(work: Callable[[], object], device: torch.device) -> float:
-    """Return the seconds of the fastest of a few calls, behind one that is not timed."""
+    """Return the seconds of the fastest of a few calls, after one that is not timed."""
     work()
     found = []
     for _ in range(REPEATS):

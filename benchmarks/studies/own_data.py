@@ -30,7 +30,7 @@ class First(Observer):
     def progress(self, config, step, metrics):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(time.process_time(), peak, flush=True)
-        os.kill(os.getpid(), signal.SIGKILL)  # nothing behind the first step is measured
+        os.kill(os.getpid(), signal.SIGKILL)  # nothing after the first step is measured
 
 pebench.run({task!r}, ["add"], seeds=1, tier="smoke", device="cpu", threads=1, executor="sequential", observer=First())
 """

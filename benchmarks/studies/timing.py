@@ -150,7 +150,7 @@ def time_products(work: Workload, dtype: torch.dtype, device: torch.device) -> f
 
 
 class Clock(Callback):
-    """Times the steps of a fit behind its warm-up, then stops it."""
+    """Times the steps of a fit after its warm-up, then stops it."""
 
     def __init__(self, steps: int) -> None:
         self.steps, self.started, self.seconds = steps, 0.0, 0.0

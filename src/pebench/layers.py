@@ -99,7 +99,7 @@ class TokenEmbedding(nn.Module):
 class SegmentedEmbedding(TokenEmbedding):
     """Token ids to vectors, with a learned vector for each of the two texts of a pair.
 
-    The first text ends with the first separator, which is of it; all tokens behind are of the second. Segments' vectors
+    The first text ends with the first separator, which is of it; all tokens after are of the second. Segments' vectors
     start, move and decay as those of tokens do.
 
     Args:

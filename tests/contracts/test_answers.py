@@ -13,7 +13,8 @@ import torch
 from pebench.benchmarks.studies import comparisons
 from pebench.cli.parser import parser
 from pebench.cli.suite import requested_plan
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from tests.contracts.test_docs import FIGURE, INTERVAL, not_worked_out
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -66,7 +66,7 @@ def test_all_runs_are_asked_the_same_and_train_on_other_masks(task):
         pairs = zip(*(data.split(split)[0][torch.arange(5)] for data in (one, other)), strict=True)
         assert all(torch.equal(mine, others) for mine, others in pairs)
     batch = next(iter(one.train_dataloader()))
-    assert len(batch) == 1  # tokens alone, which are masked behind the loader
+    assert len(batch) == 1  # tokens alone, which are masked after the loader
 
     def masked(data, step):
         data.trainer = SimpleNamespace(global_step=step, global_rank=0, world_size=1)

@@ -196,7 +196,7 @@ def test_files_that_are_no_tables_are_named(tmp_path):
     lines.write_text('{"text": "a", "label": 1}\n{"text": \n')
     assert ", line 2 is not JSON" in refusal(lines)
     lines.write_text('{"text": "a", "label": 1}\n\n{"text": "b", "label": []}\n')
-    assert "line 3, column" in refusal(lines)  # it goes on behind an empty line
+    assert "line 3, column" in refusal(lines)  # it goes on after an empty line
     for nothing in ("", "\n\n"):
         lines.write_text(nothing)
         assert refusal(lines) == " is empty: expected a column of texts and one of labels."

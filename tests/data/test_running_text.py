@@ -143,7 +143,7 @@ def test_every_tenth_review_of_a_split_is_held_out_and_all_others_train(tmp_path
     texts = {
         split: [text.replace("<br />", " ") for text in reviews(split, n)] for split, n in (("train", 60), ("test", 20))
     }
-    lengths = {split: [len(text) + 1 for text in rows] for split, rows in texts.items()}  # 1: the line break behind it
+    lengths = {split: [len(text) + 1 for text in rows] for split, rows in texts.items()}  # 1: the line break after it
     held = {split: sum(rows[9::10]) for split, rows in lengths.items()}
     train = sum(map(sum, lengths.values())) - sum(held.values())
     for name, count in (("train", train), ("val", held["train"]), ("test", held["test"])):

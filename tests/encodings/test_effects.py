@@ -9,7 +9,8 @@ import pytest
 
 from pebench.cli import main
 from pebench.encodings.alibi import slopes
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from pebench.encodings.effects import effects
 from pebench.encodings.registry import encoding_cards
 from pebench.errors import UserError

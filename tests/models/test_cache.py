@@ -1,4 +1,4 @@
-"""What a trunk keeps between passes: bounded, never stale, and nothing behind an exception."""
+"""What a trunk keeps between passes: bounded, never stale, and nothing after an exception."""
 
 import copy
 import pickle

@@ -7,7 +7,8 @@ from torch.utils._pytree import tree_leaves
 
 from pebench.data import datamodule_of
 from pebench.encodings import pairs
-from pebench.encodings.base import EncodingError, EncodingSpec, PositionalEncoding, build_encoding, grid_positions
+from pebench.encodings.base import EncodingError, EncodingSpec, PositionalEncoding, grid_positions
+from pebench.encodings.build import build_encoding
 from pebench.encodings.pairs import ByBlock, ByOffset, PairBias
 from pebench.models import long_attention
 from pebench.models.attention import attend, fastest_kernel

@@ -108,7 +108,7 @@ def test_bicubic_is_the_cubic_of_images_antialiased_for_tables_and_plain_for_bia
         rows = torch.zeros_like(small.table)  # of five rows the middle one is 1
         rows.select(-2, 2).fill_(1.0)
         small.table.data.copy_(rows)
-        d = 5 / 9  # of the row behind the middle of nine, in old rows
+        d = 5 / 9  # of the row after the middle of nine, in old rows
         made = resized_state(small, large, "bicubic")["table"].select(-2, 5)
         torch.testing.assert_close(made, torch.full_like(made, (a + 2) * d**3 - (a + 3) * d**2 + 1))
 

@@ -137,7 +137,7 @@ def test_a_signal_ends_the_command_which_then_goes_on(
         wait_for_death(family, alive)
     finally:
         end(process)
-    # Before it handles signals, and behind its last run, a signal ends the command as it ends any program.
+    # Before it handles signals, and after its last run, a signal ends the command as it ends any program.
     assert process.returncode in (130, 143, -signal.SIGHUP, -signal.SIGTERM, 0)
     check_again(tmp_path, expected)
 
@@ -165,7 +165,7 @@ def test_a_death_at_a_system_call_loses_nothing(
 ) -> None:
     expected, _ = undisturbed
     python, _, _, *words = command(tmp_path, "--executor", "sequential")
-    # every third call of the first run: its claim, checkpoints, record, and what is removed behind it
+    # every third call of the first run: its claim, checkpoints, record, and what is removed after it
     code, printed = finish([python, "-c", DIE.format(names=CALLS), str(3 * number), *words])
     assert code == 9, printed
     check_again(tmp_path, expected)

@@ -63,7 +63,7 @@ def looks(command: "subprocess.Popen[bytes]", descendants: Callable[[int], set[i
 
 
 def check_flat(seen: list[Look]) -> dict[str, float]:
-    """Check that a process has no more in its last fifth than in the fifth behind its second; return both memories."""
+    """Check that a process has no more in its last fifth than in the fifth after its second; return both memories."""
     fifth = len(seen) // 5
     assert fifth > 10, "too short to tell"
     early, late = middle(seen[2 * fifth : 3 * fifth]), middle(seen[4 * fifth :])

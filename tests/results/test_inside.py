@@ -58,7 +58,7 @@ def test_each_figure_is_read_from_its_measure() -> None:
     bag = {"probes": {"position": [0.9]}}  # of a model without blocks
     assert analysis_columns({"trained": bag})["position, second block (%)"] is None
     assert analysis_columns({"trained": bag})["position, output (%)"] == 0.9
-    one = {"probes": {"position": [0.9, 0.7]}}  # of one block, behind which is the output
+    one = {"probes": {"position": [0.9, 0.7]}}  # of one block, after which is the output
     assert analysis_columns({"trained": one})["position, second block (%)"] is None
 
 
@@ -91,7 +91,7 @@ def test_a_picture_is_drawn_where_runs_were_analyzed() -> None:
     (picture,) = [picture for picture in pictures(made) if picture.name.endswith("-inside")]
     shared, terms, probes = picture.figure.axes
     ends = [line.get_xdata()[-1] for line in shared.lines]
-    assert ends[1:] == pytest.approx([80.0, 25.0])  # untrained and trained, behind the line between them
+    assert ends[1:] == pytest.approx([80.0, 25.0])  # untrained and trained, after the line between them
     (bar,) = terms.patches
     assert bar.get_width() == pytest.approx(70.0)
     assert list(probes.lines[0].get_ydata()) == pytest.approx([90.0, 80.0, 70.0])

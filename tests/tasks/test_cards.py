@@ -7,7 +7,8 @@ import pytest
 
 from pebench.config import MONITORS, TIERS, setting_names
 from pebench.data.base import TensorDataModule
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from pebench.encodings.registry import encoding_cards
 from pebench.models.base import SequenceModule
 from pebench.runs.suite import serves

@@ -104,7 +104,7 @@ def test_a_stopped_run_leaves_the_same_checkpoint_one_step_later_at_most_and_end
         return state
 
     monkeypatch.setattr(SequenceModule, "training_step", counted)
-    ours = stopped("ours", 40)  # behind a plain step
+    ours = stopped("ours", 40)  # after a plain step
     assert 40 in made
     with lightning_alone(monkeypatch):
         theirs = stopped("theirs", 41)

@@ -23,7 +23,8 @@ from PIL import Image
 
 from pebench.cli import main
 from pebench.data import datamodule_of
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from pebench.encodings.effects import effects
 from pebench.results.bands import FOLDER, write_bands
 from pebench.results.figures.encoding import draw

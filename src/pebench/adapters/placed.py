@@ -18,7 +18,7 @@ class Placed(nn.Module):
     """An encoding in a model that is not ours.
 
     Encodings expect content of root mean square 1, as ours has. Other models' has another one, the unit, which is
-    divided out before a hook that changes the stream and multiplied in behind it, so that an option ``ratio`` means
+    divided out before a hook that changes the stream and multiplied in after it, so that an option ``ratio`` means
     the same here.
 
     Attributes:

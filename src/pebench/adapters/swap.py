@@ -9,7 +9,8 @@ from pebench.adapters.huggingface import TextTrunk
 from pebench.adapters.placed import Placed
 from pebench.adapters.rotations import ModelRotation
 from pebench.adapters.timm_vit import PatchTrunk
-from pebench.encodings.base import EncodingError, EncodingLike, PositionalEncoding, build_encoding, name_of
+from pebench.encodings.base import EncodingError, PositionalEncoding, name_of
+from pebench.encodings.build import EncodingLike, build_encoding
 from pebench.encodings.registry import parse_encoding
 from pebench.encodings.spec import EncodingSpec
 from pebench.errors import UserError

@@ -52,7 +52,7 @@ class PatchAttention(nn.Module):
         self.owner = (vit,)  # in a tuple: it is no part of this module
 
     def forward(self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        """Mix the tokens: (B, N, D) to the same shape, N = L patches behind class token and registers.
+        """Mix the tokens: (B, N, D) to the same shape, N = L patches after class token and registers.
 
         Raises:
             UserError: For a mask.
@@ -169,7 +169,7 @@ class PatchTrunk:
         if vit.pos_embed is not None and not vit.no_embed_class:
             _keep_rows_of_others(vit)
         vit.pos_embed = None
-        vit.patch_drop = vit.pos_drop  # stands right behind, and timm skips the dropout where there is no table
+        vit.patch_drop = vit.pos_drop  # stands right after, and timm skips the dropout where there is no table
         vit.no_weight_decay, vit.group_matcher = partial(without_decay, vit), partial(layers_of_names, vit)
         vit.patch_embed.register_forward_hook(Embedding(vit))
         for layer, block in enumerate(vit.blocks):

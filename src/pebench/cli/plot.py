@@ -66,7 +66,7 @@ def _measured(name: str, values: Mapping[str, Any], options: argparse.Namespace)
     """
     import torch
 
-    from pebench.encodings.base import build_encoding
+    from pebench.encodings.build import build_encoding
     from pebench.encodings.checks import blame
     from pebench.encodings.effects import effects
     from pebench.models.transformer import Transformer

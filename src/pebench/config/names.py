@@ -27,7 +27,7 @@ def check_name(kind: str, name: Any, options: bool = False) -> None:
     Args:
         kind: The kind of thing that is named, for the message: ``task``.
         name: The given name.
-        options: Accept options in brackets behind it: ``my_module:my_task(length=32)``.
+        options: Accept options in brackets after it: ``my_module:my_task(length=32)``.
 
     Raises:
         UserError: With the expected and the given name.

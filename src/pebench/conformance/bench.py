@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pebench.encodings.base import EncodingLike, EncodingSpec, PositionalEncoding, build_encoding, grid_positions
+from pebench.encodings.base import EncodingSpec, PositionalEncoding, grid_positions
+from pebench.encodings.build import EncodingLike, build_encoding
 from pebench.encodings.registry import load_encoding, parse_encoding
 from pebench.layers import initialise
 from pebench.models.transformer import Transformer

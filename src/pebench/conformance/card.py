@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pebench.conformance.bench import SETTINGS, Bench, Setting, Subject, noise, perturbed
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from pebench.encodings.pairs import PairBias
 from pebench.models.attention import fastest_kernel
 from pebench.models.transformer import Transformer

@@ -9,8 +9,7 @@ from unittest import mock
 from pebench.conformance.bench import SETTINGS, Bench
 from pebench.conformance.comparisons import BrokenError
 from pebench.conformance.properties import PROPERTIES, Property, check
-from pebench.conformance.properties.declarations import BEYOND
-from pebench.encodings.base import KV_CACHE
+from pebench.encodings.base import BEYOND, KV_CACHE
 
 FLAGS = ("relative", "isotropic", "mirror_blind", "blind")
 """Attributes of an encoding that are True or False, and are tried one by one."""

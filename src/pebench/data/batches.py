@@ -210,7 +210,7 @@ class Windows(Dataset[tuple[Tensor, Tensor]]):
         length: Tokens in a window.
         stride: From one window's start to the next: 1 makes every start an example, `length` covers the
             text once. With anything between, windows overlap and each target counts once, in the window that
-            gives it most context. A target that does not count, or is behind the end, is `IGNORE`.
+            gives it most context. A target that does not count, or is after the end, is `IGNORE`.
 
     Raises:
         ValueError: If a text to train on is not longer than a window.

@@ -198,7 +198,7 @@ class Grammar(RunningText):
             while len(text) < count:
                 text += self.sentence(noise)
             tensors[name] = torch.tensor([number[word] for word in text[:count]], dtype=torch.int32)
-        return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})  # and the space behind each
+        return Prepared(tensors, {"token_bytes": [len(word) + 1 for word in words]})  # and the space after each
 
     def sentence(self, noise: random.Random) -> list[str]:
         """Return one sentence, its full stop included."""

@@ -15,7 +15,7 @@ from pebench.data.checks import check_numbers, check_parts
 from pebench.errors import UserError
 
 PADDING, END = 0, 1
-"""Tokens of every vocabulary: behind a sequence, and between what is given and what is asked."""
+"""Tokens of every vocabulary: after a sequence, and between what is given and what is asked."""
 
 SPECIAL = 2
 """Tokens of every vocabulary before a task's own."""
@@ -61,7 +61,7 @@ class Sequences(TensorDataModule):
     fewest_letters: ClassVar[int] = 0
 
     def words(self) -> int:
-        """Return how many tokens of the vocabulary are neither special nor letters; letters come behind them."""
+        """Return how many tokens of the vocabulary are neither special nor letters; letters come after them."""
         return 0
 
     @abstractmethod
@@ -98,7 +98,7 @@ class Sequences(TensorDataModule):
         )
 
     def _padded(self, count: int, length: int, noise: Generator) -> Tensor:
-        """Draw sequences and return them behind one another, tokens then answers: (count, 2 max_len)."""
+        """Draw sequences and return them one after another, tokens then answers: (count, 2 max_len)."""
         tokens, answers = self.draw(count, length, noise)
         missing = self.max_len - tokens.shape[1]
         tokens = torch.nn.functional.pad(tokens, (0, missing), value=PADDING)

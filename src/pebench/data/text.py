@@ -273,7 +273,7 @@ class Order(LabelledTexts):
         parts = rows[: sum(self.SIZES.values())].split(list(self.SIZES.values()))
         for name, part in zip(self.SIZES, parts, strict=True):
             labels, texts = part[:, 0], part[:, 1:]
-            written = texts > 0  # 0 is padding; words begin behind the special tokens
+            written = texts > 0  # 0 is padding; words begin after the special tokens
             tensors |= {
                 f"{name}_tokens": texts[written].to(torch.int32),
                 f"{name}_lengths": written.sum(1).to(torch.int32),

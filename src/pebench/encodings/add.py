@@ -85,7 +85,7 @@ class AddEncoding(PositionalEncoding):
         self.gain = (1 + ratio**2 * self.d_p / spec.d_model) ** -0.5 if preserve_variance else 1.0
 
     def prepare(self, positions: Tensor) -> Tensor:
-        """Return the sinusoid at `positions`, times the gain, behind channels of zeros: (L, D)."""
+        """Return the sinusoid at `positions`, times the gain, after channels of zeros: (L, D)."""
         waves = sinusoid(positions, self.d_p, self.base, self.ratio * self.gain, self.slowest_of, self.center)
         return functional.pad(waves, (self.spec.d_model - self.d_p, 0))  # (L, d_p) to (L, D)
 

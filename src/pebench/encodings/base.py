@@ -4,7 +4,6 @@ Letters in shapes, here and everywhere: B batch, L length in tokens, P position 
 patches), D model width, H heads, K head width.
 """
 
-from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -12,14 +11,12 @@ from torch import Tensor, nn
 
 from pebench.encodings.formulas import evaluate
 from pebench.encodings.pairs import PairBias
-from pebench.encodings.registry import load_encoding, normal_options, parse_encoding
 from pebench.encodings.spec import EncodingSpec, grid_positions
-from pebench.layers import undrawable
 
-__all__ = [
-    "EncodingError", "EncodingLike", "EncodingSpec", "PositionalEncoding", "build_encoding", "grid_positions",
-    "name_of", "query_width",
-]  # fmt: skip
+__all__ = ["EncodingError", "EncodingSpec", "PositionalEncoding", "grid_positions", "name_of", "query_width"]
+
+BEYOND = ("goes on", "clamps", "refuses")
+"""Values of `PositionalEncoding.beyond`."""
 
 KV_CACHE = ("works", "needs more", "goes stale")
 """Values of `PositionalEncoding.kv_cache`, the best first."""
@@ -183,7 +180,7 @@ class PositionalEncoding(nn.Module):
     def padded(self, state: Any, valid: Tensor) -> Any:
         """Return the state for a batch with padding, for what looks at neighbours or counts tokens.
 
-        Called behind `forward` where a batch has padding, and not in others: what `forward` returns is for none.
+        Called after `forward` where a batch has padding, and not in others: what `forward` returns is for none.
 
         Args:
             state: Output of `forward`.
@@ -238,7 +235,7 @@ class PositionalEncoding(nn.Module):
 
 
 def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
-    """Return the width of queries and keys behind an encoding's hook in a layer, by calling it with one token."""
+    """Return the width of queries and keys after an encoding's hook in a layer, by calling it with one token."""
     spec, d = encoding.spec, encoding.model_width
     # asked of the hook itself and not declared: no declaration can then disagree with it
     dtype = next((parameter.dtype for parameter in encoding.parameters()), torch.float32)
@@ -247,52 +244,3 @@ def query_width(encoding: PositionalEncoding, layer: int = 0) -> int:
     with torch.no_grad():
         state = encoding.state(grid_positions(spec.extent)[:1])
         return int(encoding.query_key(head, head, x, state, layer)[0].shape[-1])
-
-
-ACTING = ("place", "embed", "residual", "query_key", "bias", "value", "output")
-"""Hooks of which an encoding overrides one at least."""
-
-EncodingLike = str | Callable[..., PositionalEncoding]
-"""A registered name, a name with options, or a class (or function) that makes an encoding from a spec."""
-
-
-def build_encoding(
-    encoding: EncodingLike, spec: EncodingSpec, options: Mapping[str, Any] | None = None
-) -> PositionalEncoding:
-    """Build an encoding for a model.
-
-    Args:
-        encoding: A registered name, alone or with options, as in ``"rope(theta=500.0)"``; or a class that
-            takes a spec and options.
-        spec: Sizes of the model.
-        options: Keyword options of the encoding.
-
-    Raises:
-        UserError: For an unknown name, or an option that it does not have.
-        ValueError: By the encoding, if it cannot serve this model.
-        EncodingError: If it overrides no hook, or lacks what a model needs of it.
-    """
-    options = dict(options or {})
-    if isinstance(encoding, str):
-        name, own = parse_encoding(encoding)
-        # options given apart override those in the name
-        encoding, options = load_encoding(name), normal_options(name, own | options)
-    built = encoding(spec, **options)
-    if not isinstance(built, PositionalEncoding):
-        raise TypeError(f"expected a PositionalEncoding from {encoding!r}, got {type(built).__name__}")
-    if problem := _problem(built):
-        raise EncodingError(f"{type(built).__name__} {problem}")
-    return built
-
-
-def _problem(encoding: PositionalEncoding) -> str:
-    """Return what is missing in an encoding; empty if nothing is."""
-    cls = type(encoding)
-    # set by the constructor of nn.Module; without it, any parameter fails with a message about torch's internals
-    if "_parameters" not in vars(encoding):
-        return "does not call super().__init__(spec) in its __init__"
-    if problem := undrawable(encoding):
-        return problem
-    if not encoding.blind and all(getattr(cls, hook) is getattr(PositionalEncoding, hook) for hook in ACTING):
-        return f"overrides none of {', '.join(ACTING)}, so that it gives no position; a control declares `blind = True`"
-    return ""

@@ -85,7 +85,7 @@ class Declaration:
 
     Args:
         docstring: The class's docstring, without indentation.
-        positional: Positional arguments of the constructor behind ``self`` and ``spec``.
+        positional: Positional arguments of the constructor after ``self`` and ``spec``.
         options: Keyword options: name to default, `REQUIRED` where there is none.
         annotations: The options' annotations as text, where they have one.
         declared: Attributes named in `INHERITED` and `OWN`.

@@ -13,7 +13,7 @@ from pebench.encodings.table import TableEncoding
 class ConcatEncoding(TableEncoding):
     """Fixed sinusoid in the last d_p channels, content in the first D - d_p.
 
-    The model behind the input is unchanged: only the content's embedding is narrower. This is the
+    The model after the input is unchanged: only the content's embedding is narrower. This is the
     plain reading of "concatenate instead of add"; it is neither concatenation followed by a projection
     nor a wider trunk.
 

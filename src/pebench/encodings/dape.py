@@ -31,7 +31,7 @@ class DataAdaptiveEncoding(Companion):
         spec: Sizes of the model.
         of: The other encoding: a name, alone or with options. One without a bias counts as one of 0.
         hidden: Width of the hidden layer.
-        kernel: Keys that each layer of f spans, an odd number: a key, and as many before it as behind; on text alone.
+        kernel: Keys that each layer of f spans, an odd number: a key, and as many before it as after it; on text alone.
 
     Shape:
         bias: (B, H, L, L).
@@ -78,7 +78,7 @@ class DataAdaptiveEncoding(Companion):
         if kernel > 1 and spec.num_axes > 1:
             raise ValueError(f"kernel of encoding 'dape' must be 1 on a grid, whose keys have no one row, got {kernel}")
         self.kernel = kernel
-        self.mirror_blind = self.mirror_blind and kernel == 1  # the keys before weigh other than those behind
+        self.mirror_blind = self.mirror_blind and kernel == 1  # the keys before weigh other than those after
         layers, heads = spec.num_layers, spec.num_heads
         self.first = nn.Parameter(torch.empty(layers, hidden, kernel * 2 * heads))
         self.shift = nn.Parameter(torch.empty(layers, hidden))

@@ -33,7 +33,7 @@ class DynamicBiasEncoding(PositionalEncoding):
         1. One network for all layers; the paper's layers have their own.
         2. The layers follow the text; the authors' code has four, of hidden width D/16, and takes the query's
            position minus the key's.
-        3. The first layer's shift is drawn, as PyTorch does by default; the authors set it to zero. The norm behind it
+        3. The first layer's shift is drawn, as PyTorch does by default; the authors set it to zero. The norm after it
            then removes the length of an offset, so that at first the network has its direction alone.
         4. Weights start at the scale of logits; the authors draw all of them from N(0, 0.02²).
 

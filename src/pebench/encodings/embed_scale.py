@@ -57,5 +57,5 @@ class EmbedScaleEncoding(Wrapper):
 
     def embed(self, x: Tensor, state: Any) -> Tensor:
         """Return the other encoding's input, times the factor."""
-        # behind the other encoding, so that content and position keep their ratio
+        # after the other encoding, so that content and position keep their ratio
         return self.inner.embed(x, state) * self.factor

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 
 def padded_to_blocks(part: Tensor, block: int) -> Tensor:
-    """Cut tokens into blocks whose number is a power of two, with zeros behind the last token.
+    """Cut tokens into blocks whose number is a power of two, with zeros after the last token.
 
     Args:
         part: (..., L, K).

@@ -23,7 +23,7 @@ class Turns(NamedTuple):
 class KeyOffsetEncoding(PartialRotaryEncoding):
     """Partial RoPE in which the key's channels that do not turn are those of the token before (partial key offset).
 
-    A query that matches these channels finds the token behind one like its own: induction in one layer. The
+    A query that matches these channels finds the token after one like its own: induction in one layer. The
     token before is that of the sequence, wherever it is; a text's first token keeps its own channels.
 
     Args:
@@ -83,7 +83,7 @@ class KeyOffsetEncoding(PartialRotaryEncoding):
         return Turns(cos, sin, first)
 
     def padded(self, state: Turns, valid: Tensor) -> Turns:
-        """Return the state in which no token behind padding has one before it either."""
+        """Return the state in which no token after padding has one before it either."""
         return state._replace(first=F.pad(~valid[:, :-1], (1, 0), value=True))
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Turns, layer: int) -> tuple[Tensor, Tensor]:

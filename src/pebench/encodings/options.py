@@ -1,4 +1,4 @@
-"""Options of encodings and tasks: written behind a name as in ``rope(theta=500.0)``, and brought into one form."""
+"""Options of encodings and tasks: written after a name as in ``rope(theta=500.0)``, and brought into one form."""
 
 import ast
 import math

@@ -168,7 +168,7 @@ def reflected_products(q: Tensor, k: Tensor, w: Tensor, scaled: Tensor) -> Tenso
 
 
 def _solved(k: Tensor, w: Tensor, scaled: Tensor, axes: bool = False) -> Tensor:
-    """Return c (..., L, L), by token and key; with ``axes`` those of the K axes behind them: (..., L, L + K)."""
+    """Return c (..., L, L), by token and key; with ``axes`` those of the K axes after them: (..., L, L + K)."""
     # c_tj = beta_t w_t·(k_j reflected by the tokens from j + 1 to t - 1): a triangular system in c
     between, right = (scaled @ w.mT).tril(-1), (scaled @ k.mT).tril(-1)
     right = torch.cat((right, scaled), dim=-1) if axes else right

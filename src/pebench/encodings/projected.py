@@ -1,4 +1,4 @@
-"""Addition and concatenation behind trained projections: the same function, but for a matrix on the content."""
+"""Addition and concatenation after trained projections: the same function, but for a matrix on the content."""
 
 from torch import Tensor, nn
 
@@ -80,7 +80,7 @@ class ConcatProjEncoding(AddProjEncoding):
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the projected vectors relative to the projected content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
-        start: Of the matrix on the content: ``random``, behind which a random table's directions are far from equally
+        start: Of the matrix on the content: ``random``, after which a random table's directions are far from equally
             large, or ``identity``, with which it begins as ``add-proj`` does.
 
     Shape:

@@ -36,7 +36,7 @@ class SelectiveRotaryEncoding(PositionalEncoding):
         attention, Godavarti 2026, "Why Do Accumulated Transformations Extrapolate?", https://arxiv.org/abs/2606.24975.
 
     Differs from the paper:
-        1. Without the convolution over four tokens that the authors' code has behind the projection by default.
+        1. Without the convolution over four tokens that the authors' code has after the projection by default.
         2. The authors' code takes each head's share of the content at length 1, here all of it is.
         3. The projection is drawn so that u·x has variance 1.
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, build_encoding
+from pebench.encodings.base import EncodingSpec
+from pebench.encodings.build import build_encoding
 from pebench.encodings.registry import register
 from pebench.encodings.wrapper import RandomWrapper
 

@@ -8,14 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import (
-    KV_CACHE,
-    EncodingSpec,
-    PositionalEncoding,
-    build_encoding,
-    grid_positions,
-    query_width,
-)
+from pebench.encodings.base import KV_CACHE, EncodingSpec, PositionalEncoding, grid_positions, query_width
+from pebench.encodings.build import build_encoding
 from pebench.encodings.pairs import ByBlock, PairBias, whole
 from pebench.encodings.randomized import RandomizedEncoding
 from pebench.encodings.registry import register
@@ -143,7 +137,7 @@ class StackedEncoding(PositionalEncoding):
 
     @property
     def model_width(self) -> int:
-        """Width of the residual stream behind both encodings."""
+        """Width of the residual stream after both encodings."""
         return self.second.model_width
 
     def parameter_count(self) -> int:

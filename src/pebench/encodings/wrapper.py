@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingSpec, PositionalEncoding, build_encoding
+from pebench.encodings.base import EncodingSpec, PositionalEncoding
+from pebench.encodings.build import build_encoding
 from pebench.encodings.pairs import PairBias
 from pebench.seeding import stream
 

@@ -53,7 +53,8 @@ def operations_per_second(
     """
     import torch
 
-    from pebench.encodings.base import EncodingSpec, build_encoding
+    from pebench.encodings.base import EncodingSpec
+    from pebench.encodings.build import build_encoding
     from pebench.models.counting import count_flops
     from pebench.models.transformer import Transformer
 

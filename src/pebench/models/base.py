@@ -16,7 +16,8 @@ import lightning  # noqa: E402
 from torchmetrics import MeanMetric, Metric  # noqa: E402
 from torchmetrics.classification import MulticlassAccuracy  # noqa: E402
 
-from pebench.encodings.base import EncodingLike, EncodingSpec, build_encoding  # noqa: E402
+from pebench.encodings.base import EncodingSpec  # noqa: E402
+from pebench.encodings.build import EncodingLike, build_encoding  # noqa: E402
 from pebench.errors import UserError  # noqa: E402
 from pebench.layers import initialise  # noqa: E402
 from pebench.models.resize import resized_state  # noqa: E402
@@ -205,7 +206,7 @@ class SequenceModule(lightning.LightningModule):
         for name, parameter in self.named_parameters():
             (keep if parameter.ndim < 2 or name.startswith("trunk.encoding.") else decay).append(parameter)
         groups = [{"params": decay, "weight_decay": self.weight_decay}, {"params": keep, "weight_decay": 0.0}]
-        # A fused AdamW takes float16's loss scale off within its step, behind the clipping, which needs it off before.
+        # A fused AdamW takes float16's loss scale off within its step, after the clipping, which needs it off before.
         scaled = getattr(self.trainer.precision_plugin, "scaler", None) is not None
         # beta2 as in Vaswani et al. 2017, section 5.3
         optimizer = torch.optim.AdamW(groups, lr=self.learning_rate, betas=(0.9, 0.98), fused=not scaled)
@@ -286,7 +287,7 @@ def schedule(step: int, total: int, warmup: float) -> float:
     if step < rising:
         # From 1 / rising, not from 0: the first step must not be lost.
         return (step + 1) / rising
-    # The scheduler is asked once more behind the last step; and all steps may be warm-up.
+    # The scheduler is asked once more after the last step; and all steps may be warm-up.
     done = min(1.0, (step - rising) / max(1, total - rising))
     return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torchmetrics import MeanMetric, Metric
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.build import EncodingLike
 from pebench.layers import Linear, TokenEmbedding, tied_logits
 from pebench.models.base import SequenceModule, TrunkOptions
 
@@ -100,7 +100,7 @@ class LanguageModel(SequenceModule):
         """
         if valid is not None:
             valid = valid.bool()
-            # Other than in the trunk, whose padding is behind a text: positions begin with the text.
+            # Other than in the trunk, whose padding is after a text: positions begin with the text.
             documents = torch.zeros_like(tokens) if documents is None else documents
         x = self.trunk(self.input(tokens), positions, valid, documents)
         logits: Tensor = tied_logits(x, self.input.table) if self.head is None else self.head(x)

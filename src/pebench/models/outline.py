@@ -89,7 +89,7 @@ class Blank(PositionalEncoding):
 
     @property
     def model_width(self) -> int:
-        """Width of the model behind the input."""
+        """Width of the model after the input."""
         return self._model
 
     def query_key(self, q: Tensor, k: Tensor, x: Tensor, state: Any, layer: int) -> tuple[Tensor, Tensor]:
@@ -158,5 +158,5 @@ def _block_flops_at(block: nn.Module, encoding: Blank, length: int) -> int:
 
 
 def _zeros(*shape: int) -> Tensor:
-    """Return zeros with a gradient, as every layer behind the input has."""
+    """Return zeros with a gradient, as every layer after the input has."""
     return torch.zeros(shape, dtype=torch.get_default_dtype(), requires_grad=True)  # as the outline's parameters have

@@ -32,7 +32,7 @@ def resized_state(old: PositionalEncoding, new: PositionalEncoding, interpolatio
             an unknown interpolation.
 
     Example:
-        >>> from pebench.encodings.base import EncodingSpec, build_encoding
+        >>> from pebench.encodings import EncodingSpec, build_encoding
         >>> small, large = (build_encoding("learned", EncodingSpec(2, 1, 1, (n,), causal=True)) for n in (2, 3))
         >>> _ = small.table.data.copy_(torch.tensor([[0.0, 4.0], [2.0, 0.0]]))
         >>> resized_state(small, large)["table"]

@@ -13,7 +13,7 @@ from pebench.models.language_model import LanguageModel
 class SequenceSolver(LanguageModel):
     """Causal model that gives an answer, a token, at some tokens of a sequence.
 
-    A batch is a pair: tokens (B, L) and the answers (B, L), -100 where none is asked. Padding comes behind a sequence,
+    A batch is a pair: tokens (B, L) and the answers (B, L), -100 where none is asked. Padding comes after a sequence,
     where causal attention does not see it.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Any, Required, Unpack
 import torch
 from torch import Tensor
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.build import EncodingLike
 from pebench.layers import SegmentedEmbedding, TokenEmbedding
 from pebench.models.base import SequenceModule, TrunkOptions, masked_mean
 
@@ -24,7 +24,7 @@ class TextOptions(TrunkOptions, total=False):
 class TextModule(SequenceModule):
     """Base of the modules that read whole texts: a subclass adds the output layer, a loss and metrics.
 
-    A batch begins with tokens (B, L) and lengths (B,) from 1 to L. Tokens behind a text's length have no influence on
+    A batch begins with tokens (B, L) and lengths (B,) from 1 to L. Tokens after a text's length have no influence on
     it, but for encodings that stretch with texts longer than `max_len` (``yarn``, say); a text of no token has no mean,
     and gives NaN.
 

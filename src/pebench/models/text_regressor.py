@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torchmetrics import MeanMetric
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.build import EncodingLike
 from pebench.layers import Linear
 from pebench.models.text import TextModule, TextOptions
 

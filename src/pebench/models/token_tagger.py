@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from torch import Tensor
 from torch.nn import functional as F
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.build import EncodingLike
 from pebench.layers import Linear
 from pebench.models.text import TextModule, TextOptions
 

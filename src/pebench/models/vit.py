@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 from torch import Tensor
 
-from pebench.encodings.base import EncodingLike
+from pebench.encodings.build import EncodingLike
 from pebench.layers import Linear, PatchEmbedding
 from pebench.models.base import Classifier, TrunkOptions, masked_mean
 

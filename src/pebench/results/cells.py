@@ -186,7 +186,7 @@ def mean_cell(value: Estimate | None, task: Task, sign: Literal["", "+"] = "", n
         value: Mean over seeds; ``None`` leaves the cell empty.
         task: The task, which sets unit and digits.
         sign: ``+`` for a difference.
-        note: Text behind the number.
+        note: Text after the number.
     """
     if value is None:
         return Cell(NOTHING)

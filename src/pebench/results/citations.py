@@ -224,6 +224,6 @@ def without_latex(words: str) -> str:
     """
     for command, letter in LETTERS.items():
         words = words.replace(f"{{\\{command}}}", letter)
-    # LaTeX puts an accent before its letter, {\'a} or {\v{c}}; Unicode puts it behind.
+    # LaTeX puts an accent before its letter, {\'a} or {\v{c}}; Unicode puts it after.
     words = re.sub(r"""\\(['"v])\{?(\w)\}?""", lambda found: found[2] + ACCENTS[found[1]], words)
     return unicodedata.normalize("NFC", re.sub(r"[{}]|\\(?=\W)", "", words))

@@ -68,7 +68,8 @@ def cost(config: RunConfig) -> Cost:
     """
     import torch
 
-    from pebench.encodings.base import EncodingSpec, build_encoding
+    from pebench.encodings.base import EncodingSpec
+    from pebench.encodings.build import build_encoding
     from pebench.encodings.checks import blame
     from pebench.models.counting import count_parameters
     from pebench.models.outline import Ends, Outline, encoding_widths
@@ -151,7 +152,8 @@ def _hook_flops(maker: Any, options: tuple[tuple[str, Any], ...], spec: "Encodin
     """
     import torch
 
-    from pebench.encodings.base import build_encoding, grid_positions
+    from pebench.encodings.base import grid_positions
+    from pebench.encodings.build import build_encoding
     from pebench.models.counting import count_flops
 
     with torch.random.fork_rng(devices=[]), torch.enable_grad():

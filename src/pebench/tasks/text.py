@@ -20,7 +20,7 @@ def _short_texts(max_len: int, train: TrainConfig) -> dict[str, Budget]:
     )
 
 
-# Accuracy still rises where training goes on behind the lowest validation loss: there it chooses the weights.
+# Accuracy still rises where training goes on after the lowest validation loss: there it chooses the weights.
 SHORT = TrainConfig(max_steps=1000, batch_size=64, learning_rate=4e-3, evaluations=10, monitor="metric")
 # Pages of protocol 0.1 name settings that are not the budget's, and so need the budget as it was.
 SHORT_BEFORE = TrainConfig(max_steps=2000, batch_size=64, learning_rate=1e-3, evaluations=4)
@@ -81,7 +81,7 @@ TASKS = (
         num_classes=2,
         chance=0.5,
         source=sources.WIKITEXT2_PAIRS,
-        separator=2,  # behind those for padding and unknown words
+        separator=2,  # after those for padding and unknown words
         splits="the published train, validation and test splits, which have articles of their own",
         cite=("merity2017pointer", "devlin2019bert"),
         budgets=with_smoke(

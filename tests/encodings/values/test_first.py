@@ -332,7 +332,7 @@ def test_position_has_the_declared_scale(name, extent, ratio):
     if name == "position-matrix":  # which has no effect without content
         content = noise(*content.shape)
     state, squares = encoding.prepare(positions), []
-    # a projection of slow waves, of which there are few, may be off, and 32 units behind a GELU more so
+    # a projection of slow waves, of which there are few, may be off, and 32 units after a GELU more so
     for seed in range(400 if name == "learnable-fourier" else 30):
         initialise(encoding, seed)
         with torch.no_grad():

@@ -5,10 +5,7 @@ from typing import Any
 from pebench.conformance.bench import SETTINGS, Bench, Subject, parts
 from pebench.conformance.comparisons import require
 from pebench.conformance.properties.base import encoding_property
-from pebench.encodings.base import KV_CACHE
-
-BEYOND = ("goes on", "clamps", "refuses")
-"""Values of an encoding's `beyond`."""
+from pebench.encodings.base import BEYOND, KV_CACHE
 
 
 @encoding_property("constructs")

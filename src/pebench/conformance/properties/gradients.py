@@ -22,7 +22,7 @@ def _gradients(bench: Bench) -> None:
     opposite = bench.trunk()
     with torch.no_grad():
         for parameter in opposite.encoding.parameters():
-            # signs turned show what is clamped, or dead behind a ReLU, on the other side of zero
+            # signs turned show what is clamped, or dead after a ReLU, on the other side of zero
             parameter.neg_()
     for model in (fresh, bench.trunk(), opposite):
         (model.train()(bench.content) * weights).sum().backward()

@@ -80,6 +80,6 @@ def one_layer_attends(model: Transformer) -> Iterator[Transformer]:
         other = copy.deepcopy(model)
         for layer, block in enumerate(other.blocks):
             if layer != one:
-                # only the projection behind attention: the feed-forward layer stays, so that depth and scale do
+                # only the projection after attention: the feed-forward layer stays, so that depth and scale do
                 nn.init.zeros_(block.attention.out.weight)  # type: ignore[union-attr, arg-type]
         yield other

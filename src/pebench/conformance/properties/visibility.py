@@ -56,19 +56,19 @@ def _prefix(bench: Bench) -> None:
 
 @encoding_property("padding", when=has_one_axis)
 def _padding(bench: Bench) -> None:
-    """Padding has no influence, behind a text or before it, in 32 bit or 16."""
+    """Padding has no influence, after a text or before it, in 32 bit or 16."""
     # the longest text fits into `short`, so that cutting there takes padding alone
     lengths, short = torch.tensor([5, 3, 1]), 5
-    behind = torch.arange(bench.length) < lengths[:, None]
+    after = torch.arange(bench.length) < lengths[:, None]
     before = torch.arange(bench.length) >= bench.length - lengths[:, None]
     for autocast, tolerance in ((False, SAME), (True, 0.1)):  # 16 bit rounds; what leaks is louder than both
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-            for valid in (behind, before) if bench.causal else (behind,):
+            for valid in (after, before) if bench.causal else (after,):
                 _check_padding_content(bench, valid, tolerance)
-            cut = behind[:, :short]
-            one, other = bench.model(bench.content[:, :short], None, cut), bench.model(bench.content, None, behind)
+            cut = after[:, :short]
+            one, other = bench.model(bench.content[:, :short], None, cut), bench.model(bench.content, None, after)
             require_same(one[cut], other[:, :short][cut], "less padding to change nothing", tolerance)
-            alone = bench.model(bench.content[2:, :1], None, behind[2:, :1])
+            alone = bench.model(bench.content[2:, :1], None, after[2:, :1])
             require_same(alone, other[2:, :1], "a text without its padding to give the same", tolerance)
 
 

@@ -140,7 +140,7 @@ TOO_NARROW = (
     "a mean hold 75 % of the time with three seeds, and 89 % with eight."
 )
 
-# Items of lists, one behind each dash, with line breaks where Markdown has them.
+# Items of lists, one after each dash, with line breaks where Markdown has them.
 NOTES = """\
 - `a ± b`: mean over seeds, and half the width of its 95 % Student-t interval. One seed has no interval.
 - Δ to `{reference}`: mean of the differences at equal seeds, with the same kind of interval. For an accuracy it is in

@@ -114,7 +114,7 @@ def _relative(path: str) -> str:
 
 
 def _joined(numbers: list[str], before: str) -> str:
-    """Return numbers behind a command; a minus sign separates them from what stands before, too."""
+    """Return numbers after a command; a minus sign separates them from what stands before, too."""
     text = before
     for number in numbers:
         text += number if number.startswith("-") or not text[-1:].isdigit() else f" {number}"

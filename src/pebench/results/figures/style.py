@@ -66,7 +66,7 @@ PLACES = len(COLOURS) * len(MARKERS)
 """Different pairs of a colour and a marker."""
 
 DECLARED = 48
-"""Places for encodings whose class declares its `mark`; the names of our others lead to one of the places behind."""
+"""Places for encodings whose class declares its `mark`; the names of our others lead to one of the places after."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",  # which matplotlib brings

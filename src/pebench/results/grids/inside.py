@@ -25,7 +25,7 @@ def inside(table: Table, group: str) -> Grid:
 
 
 def _cell(row: Row, figure: Figure) -> Cell:
-    """Return the mean over seeds, behind it that of the untrained models, if it is measured there."""
+    """Return the mean over seeds, after it that of the untrained models, if it is measured there."""
     trained, before = (figure.of_runs(row.finished, stage) for stage in ("trained", "untrained"))
     if not trained:
         return Cell(NOTHING)

@@ -26,7 +26,7 @@ def by_family(grid: Grid) -> list[tuple[str, list[int]]]:
 
 
 def verdict_first(grid: Grid) -> Grid:
-    """Return a grid with the verdict and the difference right behind the row's name, where it has them."""
+    """Return a grid with the verdict and the difference right after the row's name, where it has them."""
     names = list(grid)
     front = [name for name in names if name == "Verdict" or name.startswith("Δ")]
     order = [*names[:1], *sorted(front, key=lambda name: name != "Verdict"), *(n for n in names[1:] if n not in front)]

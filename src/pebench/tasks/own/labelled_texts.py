@@ -143,7 +143,7 @@ def _task(data: str, origin: Mapping[str, str], values: Mapping[str, Any]) -> Ta
         data_args={"own": data, "num_classes": values["classes"], "origin": origin, "paired": paired},
         prepared_by=("own", "max_len", "vocab_size"),
         num_classes=values["classes"],
-        separator=2 if paired else None,  # behind those for padding and unknown words
+        separator=2 if paired else None,  # after those for padding and unknown words
         splits=SPLITS,
         budgets=with_smoke(quick=Budget(model, settings, train)),
     )

@@ -54,7 +54,7 @@ def ablation(capture: Capture) -> dict[str, float] | None:
     variance and adds as much noise.
 
     Returns:
-        ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` behind
+        ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` after
         its name. None where the encoding's hook is not affine in queries and keys.
     """
     length = capture.valid.shape[1]

@@ -55,7 +55,7 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
 
 
 def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads]:
-    """Return queries and keys behind the encoding's hook, ``whole``, and their ``content``, ``position``, ``constant``.
+    """Return queries and keys after the encoding's hook, ``whole``, and their ``content``, ``position``, ``constant``.
 
     The block's norm divides by one number for each token, so that it is linear once that number is known, as are the
     projections. What the hook makes of queries and keys must be affine; its constant part counts as position. The
