@@ -21,7 +21,7 @@ class AttentionScaleEncoding(Wrapper):
     Args:
         spec: Sizes of the model.
         of: The other encoding: a name, alone or with options.
-        factor: What queries are multiplied by, after what the other encoding does to them.
+        factor: Number by which queries are multiplied, after the other encoding has changed them.
 
     Shape:
         As the other encoding's.

@@ -80,8 +80,8 @@ class ConcatProjEncoding(AddProjEncoding):
         base: Base of the wavelengths, dimensionless.
         ratio: Root mean square of the projected vectors relative to the projected content's at initialisation.
         table: ``sinusoid``, or ``learned``: a trained vector per position, and none beyond the extent.
-        start: Of the matrix on the content: ``random``, after which a random table's directions are far from equally
-            large, or ``identity``, with which it begins as ``add-proj`` does.
+        start: First value of the matrix on the content: ``random``, after which a random table's directions are far
+            from equally large, or ``identity``, with which it begins as ``add-proj`` does.
 
     Shape:
         embed: (B, L, D) to (B, L, D).

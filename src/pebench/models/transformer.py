@@ -170,8 +170,8 @@ class Transformer(nn.Module):
         texts with positions of their own are mixed without it, and counted in `uncompiled`.
 
         Args:
-            args: Of ``torch.compile``.
-            options: Of ``torch.compile``, by default ``fullgraph=True, dynamic=True``.
+            args: Positional arguments of ``torch.compile``.
+            options: Options of ``torch.compile``, by default ``fullgraph=True, dynamic=True``.
         """
         # Each model has code of its own, as PyTorch counts the graphs of a piece of code: a process has many models.
         usual = type(self)._mix
