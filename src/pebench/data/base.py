@@ -1,11 +1,8 @@
 """The base of every LightningDataModule here: data prepared once, kept on disk, held as tensors."""
 
-import hashlib
-import json
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,34 +13,13 @@ from torch.utils.data import DataLoader, Dataset
 
 from pebench.atomic import replacing
 from pebench.data.batches import Batches, on_device
-from pebench.data.checks import check_prepared
+from pebench.data.prepared import Prepared, check_prepared
 from pebench.errors import UserError
 from pebench.tasks.sources import Source, prepared_file, writing
 
+__all__ = ["SPLITS", "Prepared", "TensorDataModule", "commonest_share", "every_tenth"]
+
 SPLITS = ("train", "val", "test")
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A data set as tensors.
-
-    Args:
-        tensors: By name.
-        meta: Plain JSON values that belong to them.
-    """
-
-    tensors: Mapping[str, Tensor]
-    meta: Mapping[str, Any]
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of everything in it, in 64 hex digits."""
-        digest = hashlib.sha256(json.dumps(self.meta, sort_keys=True).encode())
-        for name, tensor in sorted(self.tensors.items()):
-            # Bytes alone do not tell type and shape: (2, 3) and (3, 2) have the same.
-            digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.contiguous().numpy().data)
-        return digest.hexdigest()
 
 
 class TensorDataModule(lightning.LightningDataModule):

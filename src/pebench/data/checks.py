@@ -1,46 +1,13 @@
 """Checks of what a data module has read, or describes: a mistake in it is told before anything trains."""
 
-import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pebench.errors import UserError
-from pebench.formatting import quoted
 from pebench.tasks.base import Task
-
-if TYPE_CHECKING:
-    from pebench.data.base import Prepared
-
-
-def check_prepared(title: str, found: Any) -> "Prepared":
-    """Return what a ``read`` has returned, if it is a `pebench.data.base.Prepared` of tensors and plain values.
-
-    Args:
-        title: Name of the data in messages.
-        found: The value that it returned.
-
-    Raises:
-        UserError: If it is not, with what it is.
-    """
-    from pebench.data.base import Prepared  # which checks by this module
-
-    start = f"{title}: read() must return a pebench.data.base.Prepared(tensors, meta)"
-    if not isinstance(found, Prepared):
-        raise UserError(f"{start}, got {'nothing' if found is None else f'a {type(found).__name__}'}.")
-    for what, value in (("tensors", found.tensors), ("meta", found.meta)):
-        if not isinstance(value, Mapping):
-            raise UserError(f"{start} whose {what} are a dict, got a {type(value).__name__}.")
-    for name, tensor in found.tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise UserError(f"{start} of tensors, but its {name!r} is a {type(tensor).__name__}.")
-    try:
-        json.dumps(found.meta)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{start} whose meta are plain JSON values, got {quoted(found.meta)}: {error}.") from error
-    return found
 
 
 def check_parts(title: str, found: Mapping[str, Any], needed: Iterable[str], what: str = "tensors") -> None:
