@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pebench.errors import UserError
-from pebench.results.answer import answer
+from pebench.results.answer import Statement, answer
 from pebench.results.finding import finding
 from pebench.results.page import Page
 from pebench.results.provenance import warnings
@@ -129,35 +129,58 @@ def test_the_finding_counts_and_names() -> None:
 
 
 def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
+    better = tuple(f"`rope` (by 10.00 ± 0.09 points) on {task}" for task in ("text-order", "vit-digits"))
+    equal = "`concat` on text-order (within 0.5 points)", "`concat` on vit-digits (within 1 points)"
+    open_ones = "comparisons with `add` are not separable: 8 seeds cannot tell, which does not mean equal."
     assert answer(whole()) == [
-        "Better than add: rope (by 10.00 ± 0.09 points) on text-order; rope (by 10.00 ± 0.09 points) on vit-digits.",
-        "The other 2 of 4 comparisons with add are not separable: 8 seeds cannot tell, which does not mean equal.",
-        "Equivalent to add: concat on text-order (within 0.5 points); concat on vit-digits (within 1 points).",
+        Statement("Better than `add`:", better),
+        Statement(f"The other 2 of 4 {open_ones}"),
+        Statement("Equivalent to `add`:", equal),
     ]
-    first, second, *_ = whole_text(markdown).partition("**Finding.** ")[2].splitlines()
-    assert (first, second) == (" ".join(answer(whole())), "")
-    alike = answer(page(runs(8, ["vit-digits"], rope=0.6), None))
-    assert "2 of 2 comparisons with add are not separable: 8 seeds cannot tell, which does not mean equal." in alike
+    assert Statement(f"2 of 2 {open_ones}") in answer(page(runs(8, ["vit-digits"], rope=0.6), None))
     assert answer(page(runs(1))) == [
-        "4 of 4 comparisons have too few seeds to test.",
-        "Not all runs are here: 42 tested runs missing.",
+        Statement("4 of 4 comparisons have too few seeds to test."),
+        Statement("Not all runs are here: 42 tested runs missing."),
     ]
+
+
+def test_the_answer_names_the_declared_contrasts_that_are_separable() -> None:
+    one = replace(SUITE, tasks=["vit-digits"])
+    ahead = "`rope` is better than `concat` by 9.95 ± 0.24 points on vit-digits"
+    for contrasts, expected in (
+        ([("rope", "concat")], f"The declared contrast is separable: {ahead}."),
+        ([("concat", "add")], "The declared contrast is not separable."),
+        ([("rope", "concat"), ("concat", "add")], f"Of 2 declared contrasts, 1 is separable: {ahead}."),
+    ):
+        found = answer(page(runs(8, ["vit-digits"]), replace(one, contrasts=contrasts)))
+        assert found[0] == Statement(expected)
+
+
+def test_a_finding_of_several_statements_is_a_list_and_a_single_one_a_line() -> None:
+    found = whole_text(markdown).partition("**Finding.**\n\n")[2].partition("\n\n")[0].splitlines()
+    assert found[:2] == ["- Better than `add`:", "  - `rope` (by 10.00 ± 0.09 points) on text-order"]
+    assert [line[: line.index("-")] for line in found] == ["", "  ", "  ", "", "", "  ", "  "]
+    listed = "<li><code>rope</code> (by 10.00 ± 0.09 points) on text-order</li>"
+    assert f"<p><b>Finding.</b> Better than <code>add</code>:</p>\n<ul>\n{listed}\n<li>" in whole_text(html)
+    alone = page([one for one in runs(2) if one.config.encoding == "rope"], None)
+    assert "\n\n**Finding.** Nothing is compared: no other encoding shares" in markdown(alone)
+    assert "<p><b>Finding.</b> Nothing is compared: no other encoding shares" in html(alone)
 
 
 def test_the_answer_names_few_rows_of_many_and_counts_the_others() -> None:
     many = {name: 0.5 + 0.01 * place for place, name in enumerate(("none", "alibi", "learned", "fire", "t5-bias"))}
     found = answer(page(runs(8, ["vit-digits"], **many), None))
-    assert found[1].startswith("Worse than add: none (by 10.")
-    assert "points), alibi (by 9.0" in found[1]
-    assert found[1].endswith(" and 1 more on vit-digits.")
-    assert found[1].count("±") == 4
+    assert found[1].text.startswith("Worse than `add`: `none` (by 10.")
+    assert "points), `alibi` (by 9.0" in found[1].text
+    assert found[1].text.endswith(" and 1 more on vit-digits.")
+    assert found[1].text.count("±") == 4
 
 
 def test_the_answer_counts_tables_where_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pebench.results.answer.MOST_TABLES", 1)
-    assert answer(whole())[0] == "Better than add: rope on 2 of 2 tables."
+    assert answer(whole())[0] == Statement("Better than `add`: `rope` on 2 of 2 tables.")
     one = page([*runs(8, ["text-order"], rope=MEANS["add"]), *runs(8, ["vit-digits"])])
-    assert answer(one)[0] == "Better than add: rope (by 10.00 ± 0.09 points) on vit-digits."
+    assert answer(one)[0] == Statement("Better than `add`: `rope` (by 10.00 ± 0.09 points) on vit-digits.")
 
 
 def test_what_says_where_runs_were_made_stands_in_the_provenance_alone() -> None:

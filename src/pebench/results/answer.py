@@ -1,4 +1,4 @@
-"""The answer that a page begins with: what differs from the reference, and by how much, in a few plain sentences."""
+"""The answer that a page begins with: what differs from the reference, and by how much, in a few plain statements."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +26,19 @@ MOST_TABLES = 4
 
 
 @dataclass(frozen=True)
+class Statement:
+    """One thing that a page finds.
+
+    Args:
+        text: A sentence; with items, the words before them.
+        items: The cases that it is true of, where they are several; else the sentence names them.
+    """
+
+    text: str
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Named:
     """Rows of one table with one verdict.
 
@@ -40,19 +53,39 @@ class Named:
     rows: Sequence[Row]
 
 
-def answer(page: "Page") -> list[str]:
-    """Return what a page finds, a sentence each: the answer first, then how many comparisons tell nothing."""
+def answer(page: "Page") -> list[Statement]:
+    """Return what a page finds: the answer first, then how many comparisons tell nothing."""
     total = sum(row.verdict is not None for table in page.tables for row in table.rows)
     if not total:
-        return [finding(page)]
-    sentences = [*_changes(page), *_contrasts(page)]
+        return [Statement(finding(page))]
+    found = [*_changes(page), *_contrasts(page)]
     for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
-        if found := _of_outcome(page, outcome):
-            sentences.append(f"{words} than {page.reference}: {_listed(found, len(page.tables))}.")
-    sentences += [*_fragile(page), *_others(page, total), *_equivalent(page)]
+        if named := _of_outcome(page, outcome):
+            found.append(_statement(f"{words} than {_code(page.reference)}", _listed(named, len(page.tables))))
+    found += [*map(Statement, _fragile(page)), *map(Statement, _others(page, total)), *_equivalent(page)]
     if lost := absence_counts(page.absent):
-        sentences.append(f"Not all runs are here: {'; '.join(lost)}.")
-    return sentences
+        found.append(Statement(f"Not all runs are here: {'; '.join(lost)}."))
+    return found
+
+
+def _code(label: str) -> str:
+    """Return a label marked as code, where it can be: its own backticks would end the mark."""
+    return label if "`" in label else f"`{label}`"
+
+
+def _statement(head: str, items: Sequence[str]) -> Statement:
+    """Return a statement on items: a single one ends its sentence, several are a list."""
+    return Statement(f"{head}:", tuple(items)) if len(items) > 1 else Statement(f"{head}: {items[0]}.")
+
+
+def _shortened(items: Sequence[str], most: int, more: str) -> list[str]:
+    """Return the first of a list's items, and as its last how many there are besides.
+
+    Example:
+        >>> _shortened(["a", "b"], 2, "more"), _shortened(["a", "b", "c"], 1, "others")
+        (['a', 'b'], ['a', '2 others'])
+    """
+    return [*items[:most], *([f"{len(items) - most} {more}"] if len(items) > most else [])]
 
 
 def _of_outcome(page: "Page", outcome: Outcome) -> list[Named]:
@@ -69,31 +102,29 @@ def _size(row: Row) -> float:
     return abs(row.difference.mean) if row.difference else 0.0
 
 
-def _listed(found: Sequence[Named], tables: int) -> str:
-    """Return rows with their figures: ``rope (by 0.1058 ± 0.0049 bits per byte) and concat (...) on lm-wikitext2``.
+def _listed(found: Sequence[Named], tables: int) -> list[str]:
+    """Return rows by table: ``rope (by 0.1058 ± 0.0049 bits per byte) and concat (...) on lm-wikitext2``.
 
     Args:
         found: The rows, by table.
         tables: Number of tables of the page.
     """
     if len(found) <= MOST_TABLES:
-        return "; ".join(f"{_rows(one)} on {one.name}" for one in found)
+        return [f"{_rows(one)} on {one.name}" for one in found]
     counts = Counter(row.label for one in found for row in one.rows)
-    items = [f"{label} on {count}" for label, count in counts.most_common(MOST_ROWS)]
-    if rest := len(counts) - MOST_ROWS if len(counts) > MOST_ROWS else 0:
-        items.append(f"{rest} more on some")
-    return f"{_joined(items)} of {tables} tables"
+    items = _shortened(
+        [f"{_code(label)} on {count}" for label, count in counts.most_common()], MOST_ROWS, "more on some"
+    )
+    return [f"{_joined(items)} of {tables} tables"]
 
 
 def _rows(one: Named) -> str:
     items = []
-    for place, row in enumerate(one.rows[:MOST_ROWS]):
+    for place, row in enumerate(one.rows):
         unit = "" if place else f" {difference_unit(one.table.task)}"
         if row.difference:
-            items.append(f"{row.label} (by {_figure(row.difference, one.table)}{unit})")
-    if more := [row.label for row in one.rows[MOST_ROWS:]]:
-        items.append(f"{len(more)} more")
-    return _joined(items)
+            items.append(f"{_code(row.label)} (by {_figure(row.difference, one.table)}{unit})")
+    return _joined(_shortened(items, MOST_ROWS, "more"))
 
 
 def _figure(value: Estimate, table: Table) -> str:
@@ -115,10 +146,9 @@ def _joined(items: Sequence[str]) -> str:
 
 def _fragile(page: "Page") -> Iterator[str]:
     """Yield the differences that hang on a single seed."""
-    names = [f"{label} on {page.coverage.table_name(table)}" for table in page.tables for label in table.fragile]
+    names = [f"{_code(label)} on {page.coverage.table_name(table)}" for table in page.tables for label in table.fragile]
     if names:
-        more = [f"{len(names) - MOST_ROWS} more"] if len(names) > MOST_ROWS else []
-        yield f"Without one of the seeds this would not be said of {_joined([*names[:MOST_ROWS], *more])}."
+        yield f"Without one of the seeds this would not be said of {_joined(_shortened(names, MOST_ROWS, 'more'))}."
 
 
 def _others(page: "Page", total: int) -> Iterator[str]:
@@ -131,7 +161,7 @@ def _others(page: "Page", total: int) -> Iterator[str]:
         seeds = sorted({found.n for found in open_ones})
         at = f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"{seeds[0]}"
         rest = "The other " if different and not untested else ""
-        count = f"{len(open_ones)} of {counted(total, 'comparison')} with {page.reference}"
+        count = f"{len(open_ones)} of {counted(total, 'comparison')} with {_code(page.reference)}"
         yield (
             f"{rest}{count} {'is' if len(open_ones) == 1 else 'are'} not separable: {at} seeds cannot tell, which "
             "does not mean equal."
@@ -141,21 +171,22 @@ def _others(page: "Page", total: int) -> Iterator[str]:
         yield f"{untested} of {counted(total, 'comparison')} {have} too few seeds to test."
 
 
-def _equivalent(page: "Page") -> Iterator[str]:
+def _equivalent(page: "Page") -> Iterator[Statement]:
     """Yield the rows that are equivalent to the reference within the declared margin."""
     parts = []
     for table in page.tables:
         margin = page.margin_of(table)
         if margin is not None and (labels := page.equivalent(table)):
             within = margin_text(margin, table.task)
-            shown = labels[:MOST_ROWS] + ([f"{len(labels) - MOST_ROWS} more"] if len(labels) > MOST_ROWS else [])
-            parts.append(f"{_joined(shown)} on {page.coverage.table_name(table)} (within {within})")
+            names = _joined(_shortened([*map(_code, labels)], MOST_ROWS, "more"))
+            parts.append(f"{names} on {page.coverage.table_name(table)} (within {within})")
     if parts:
-        more = f"; and on {counted(len(parts) - MOST_TABLES, 'other table')}" if len(parts) > MOST_TABLES else ""
-        yield f"Equivalent to {page.reference}: {'; '.join(parts[:MOST_TABLES])}{more}."
+        yield _statement(
+            f"Equivalent to {_code(page.reference)}", _shortened(parts, MOST_TABLES, "more on other tables")
+        )
 
 
-def _contrasts(page: "Page") -> Iterator[str]:
+def _contrasts(page: "Page") -> Iterator[Statement]:
     """Yield what the declared contrasts found; one of several tables is named once."""
     total, found = 0, dict[str, list[str]]()
     for table in page.tables:
@@ -163,22 +194,24 @@ def _contrasts(page: "Page") -> Iterator[str]:
             total += 1
             if one.verdict.outcome in BETTER_OR_WORSE:
                 figure = f"{_figure(one.difference, table)} {difference_unit(table.task)}"
-                words = f"{one.first} is {one.verdict.outcome.value} than {one.second}"
+                words = f"{_code(one.first)} is {one.verdict.outcome.value} than {_code(one.second)}"
                 found.setdefault(words, []).append(f"by {figure} on {page.coverage.table_name(table)}")
     if not total:
         return
     parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]
     count = sum(map(len, found.values()))
-    head = f"Of {counted(total, 'declared contrast')}, {count or 'none'} {'is' if count <= 1 else 'are'} separable"
-    more = f"; {len(parts) - MOST_ROWS} more" if len(parts) > MOST_ROWS else ""
-    yield f"{head}{': ' * bool(parts)}{'; '.join(parts[:MOST_ROWS])}{more}."
+    if total == 1:
+        head = f"The declared contrast is {'separable' if count else 'not separable'}"
+    else:
+        head = f"Of {total} declared contrasts, {count or 'none'} {'is' if count <= 1 else 'are'} separable"
+    yield _statement(head, _shortened(parts, MOST_ROWS, "more")) if parts else Statement(f"{head}.")
 
 
 def _on(places: Sequence[str]) -> str:
     return f"on {len(places)} tables ({places[0]})" if len(places) > 2 else " and ".join(places)
 
 
-def _changes(page: "Page") -> Iterator[str]:
+def _changes(page: "Page") -> Iterator[Statement]:
     """Yield how differences change along a setting, where they do."""
     for series in page.series:
         found = page.changes(series)
@@ -189,11 +222,10 @@ def _changes(page: "Page") -> Iterator[str]:
         setting = series.setting.partition(".")[2]
         head = f"From {setting} {first} to {last} on {series.first.task.name}"
         if clear:
-            parts = [_change(change, series) for change in clear[:MOST_ROWS]]
-            more = f"; and {len(clear) - MOST_ROWS} more change" if len(clear) > MOST_ROWS else ""
-            yield f"{head}: {'; '.join(parts)}{more}."
+            parts = [_change(change, series) for change in clear]
+            yield _statement(head, _shortened(parts, MOST_ROWS, "more change"))
         else:
-            yield f"{head} no difference changes that these seeds can tell."
+            yield Statement(f"{head} no difference changes that these seeds can tell.")
 
 
 def _change(change: Change, series: Series) -> str:
@@ -201,7 +233,7 @@ def _change(change: Change, series: Series) -> str:
     table = series.first
     ends = [Estimate(end.mean, None, end.n) for end in change.ends]
     before, after = (plus_minus(end, table.task.scale, table.task.digits, "+") for end in ends)
-    pair = f"the gap of {change.first} to {change.second}"
+    pair = f"the gap of {_code(change.first)} to {_code(change.second)}"
     outcome = change.verdict.outcome
     words = {Outcome.TURNED: "changes its sign", Outcome.CHANGED: "changes"}.get(outcome, f"is {outcome.value}")
     return f"{pair} {words} ({before}, then {after} {difference_unit(table.task)})"

@@ -14,7 +14,7 @@ from pebench.results.document.facts import across_facts, table_facts
 from pebench.results.document.limits import complete, gate_lines, limits
 from pebench.results.document.model import Across, Comparison, Document, Section, SeriesPart
 from pebench.results.document.quality import quality, quality_text
-from pebench.results.finding import finding, tally
+from pebench.results.finding import tally
 from pebench.results.legend import legend
 from pebench.results.page import Page
 from pebench.results.prose import Prose, prose
@@ -39,9 +39,8 @@ def document(page: Page) -> Document:
         reference=page.reference,
         command=f"pebench report{option}",
         question=prose(f"**Question.** {suite.question}") if suite else None,
-        finding=tuple(map(prose, answer(page))),
+        finding=tuple((prose(found.text), tuple(map(prose, found.items))) for found in answer(page)),
         departure=departure(page),
-        tally=finding(page),
         differences_text=differences_text(page),
         series=_series(page),
         overviews=tuple(_overview(group, page, len(page.overviews) > 1) for group in page.overviews),

@@ -162,9 +162,8 @@ class Document:
         reference: Label of the encoding that the others are compared to.
         command: The command that writes the page.
         question: The question; ``None`` without a suite.
-        finding: The answer in a few sentences, the most important one first.
+        finding: The answer in a few statements, the most important one first: its words, and the items of its list.
         departure: A paragraph that the differences are not those that were declared; ``None`` where they are.
-        tally: The verdicts, counted.
         differences_text: The meaning of a grid of differences.
         series: Tasks along a setting.
         overviews: Tables side by side.
@@ -187,9 +186,8 @@ class Document:
     reference: str
     command: str
     question: Prose | None
-    finding: tuple[Prose, ...]
+    finding: tuple[tuple[Prose, tuple[Prose, ...]], ...]
     departure: Prose | None
-    tally: str
     differences_text: Prose
     series: tuple[SeriesPart, ...]
     overviews: tuple[Comparison, ...]

@@ -54,9 +54,8 @@ def content(page: Page) -> dict[str, Any]:
     return {
         "name": found.name,
         "question": found.question and markup(found.question),
-        "finding": list(map(markup, found.finding)),
+        "finding": [(markup(text), list(map(markup, items))) for text, items in found.finding],
         "departure": found.departure and markup(found.departure),
-        "tally": found.tally,
         "lead": _figures(pictures, figures.LEAD),
         "reference": found.reference,
         "rows_text": markup(prose(texts.LEGEND)),
