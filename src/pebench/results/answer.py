@@ -61,7 +61,7 @@ def answer(page: "Page") -> list[Statement]:
     found = [*_changes(page), *_contrasts(page)]
     for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
         if named := _of_outcome(page, outcome):
-            found.append(_statement(f"{words} than {_code(page.reference)}", _listed(named, len(page.tables))))
+            found.append(_differing(f"{words} than {_code(page.reference)}", named, len(page.tables)))
     found += [*map(Statement, _fragile(page)), *map(Statement, _others(page, total)), *_equivalent(page)]
     if lost := absence_counts(page.absent):
         found.append(Statement(f"Not all runs are here: {'; '.join(lost)}."))
@@ -102,29 +102,33 @@ def _size(row: Row) -> float:
     return abs(row.difference.mean) if row.difference else 0.0
 
 
-def _listed(found: Sequence[Named], tables: int) -> list[str]:
-    """Return rows by table: ``rope (by 0.1058 ± 0.0049 bits per byte) and concat (...) on lm-wikitext2``.
+def _differing(head: str, found: Sequence[Named], tables: int) -> Statement:
+    """Return a statement on the rows with one verdict: those of a single table one by one, else table by table.
 
     Args:
+        head: The verdict, such as "Better than add".
         found: The rows, by table.
         tables: Number of tables of the page.
     """
+    if len(found) == 1 and len(found[0].rows) > 2:
+        return _statement(f"{head} on {found[0].name}", _rows(found[0]))
     if len(found) <= MOST_TABLES:
-        return [f"{_rows(one)} on {one.name}" for one in found]
+        return _statement(head, [f"{_joined(_rows(one))} on {one.name}" for one in found])
     counts = Counter(row.label for one in found for row in one.rows)
     items = _shortened(
         [f"{_code(label)} on {count}" for label, count in counts.most_common()], MOST_ROWS, "more on some"
     )
-    return [f"{_joined(items)} of {tables} tables"]
+    return Statement(f"{head}: {_joined(items)} of {tables} tables.")
 
 
-def _rows(one: Named) -> str:
+def _rows(one: Named) -> list[str]:
+    """Return the rows of a table, that with the largest difference first, with their figures."""
     items = []
     for place, row in enumerate(one.rows):
         unit = "" if place else f" {difference_unit(one.table.task)}"
         if row.difference:
             items.append(f"{_code(row.label)} (by {_figure(row.difference, one.table)}{unit})")
-    return _joined(_shortened(items, MOST_ROWS, "more"))
+    return _shortened(items, MOST_ROWS, "more")
 
 
 def _figure(value: Estimate, table: Table) -> str:
