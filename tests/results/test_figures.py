@@ -180,7 +180,7 @@ def test_of_many_rows_the_first_picture_has_those_that_differ_and_says_so(monkey
     page = Page((rows, replace(rows)))
     assert overview.rows(page) == ["rope"]
     assert overview.caption(page).endswith(
-        "Of 3 rows those are drawn that differ or are equivalent somewhere (1); the table has them all."
+        "Rows that differ or are equivalent somewhere are drawn (1 of 3); the table has them all."
     )
 
 

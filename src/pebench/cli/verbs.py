@@ -67,8 +67,8 @@ def _verify(verbs: Any) -> None:
     verb = verbs.add_parser(
         "verify", help="check every property of an encoding or of a task, and print its card",
         description="Check every property that an encoding must have, in small models of all kinds that it serves. If "
-        "all hold, print its card: what it acts on, its parameters and its cost. Of a task, check its data, its metric "
-        "and what it declares. Exit code 1 if a property is broken.",
+        "all hold, print its card: what it acts on, its parameters and its cost. For a task, check its data, metric "
+        "and declarations. Exit code 1 if a property is broken.",
     )  # fmt: skip
     verb.add_argument(
         "encoding", metavar="NAME|MODULE:OBJECT", help="an encoding or a task: its name, or the place of your own"

@@ -207,7 +207,7 @@ def _contrasts(page: "Page") -> Iterator[Statement]:
     if total == 1:
         head = f"The declared contrast is {'separable' if count else 'not separable'}"
     else:
-        head = f"Of {total} declared contrasts, {count or 'none'} {'is' if count <= 1 else 'are'} separable"
+        head = f"{count or 'None'} of {total} declared contrasts {'is' if count <= 1 else 'are'} separable"
     yield _statement(head, _shortened(parts, MOST_ROWS, "more")) if parts else Statement(f"{head}.")
 
 

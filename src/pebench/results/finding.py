@@ -44,7 +44,7 @@ def finding(page: Page) -> str:
     if equivalent:
         parts.append(_counted("of all equivalent within the margin", equivalent, True))
     parts += absence_counts(page.absent)
-    return f"Of {counted(total, 'comparison')} with {page.reference}: {'; '.join(parts)}."
+    return f"{counted(total, 'comparison')} with {page.reference}: {'; '.join(parts)}."
 
 
 def tally(table: "Table", page: "Page") -> str:

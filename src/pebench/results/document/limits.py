@@ -43,7 +43,7 @@ def limits(page: Page) -> list[Prose]:
     long = [table.task.name for table in page.tables if len(table.rows) > figures.FEW_ROWS]
     if long:
         lines.append(
-            f"Of tables with more than {figures.FEW_ROWS} rows the differences alone are drawn: "
+            f"Tables with more than {figures.FEW_ROWS} rows have a picture of their differences alone: "
             f"{', '.join(dict.fromkeys(long))}."
         )
     if unplanned := page.coverage.unplanned:

@@ -47,8 +47,8 @@ BY_POSITION = (
     "By how much a token's loss in long windows is above that of the same token in windows of the trained length that "
     "overlap by half, in {unit}, by its position in the long window, in trained lengths. Above zero the new positions "
     "harm; below it the longer context helps. In the first half of the trained length long windows have less context "
-    "than the overlapping ones, so that a model loses more there. Of the longest windows that were measured, as far as "
-    "they reach. Means over seeds, ± half the 95 % interval."
+    "than the overlapping ones, so that a model loses more there. Measured in the longest windows, as far as they "
+    "reach. Means over seeds, ± half the 95 % interval."
 )
 SHARES = (
     "The position variance share: the part (%) of the variance of the residual stream, over the tokens of validation "

@@ -20,7 +20,7 @@ CAPTION = (
     "The difference to the reference at equal seeds: mean and 95 % t-interval. ▲ better, ▼ worse (after Holm's "
     "correction), ◆ equivalent within the declared margin, ○ not separable. The intervals are not corrected."
 )
-FEWER = " Of {rows} rows those are drawn that differ or are equivalent somewhere ({drawn}); the table has them all."
+FEWER = " Rows that differ or are equivalent somewhere are drawn ({drawn} of {rows}); the table has them all."
 
 MOST_ROWS = 16
 """Most rows of which all are drawn; of more, those alone whose verdict is not "not separable"."""

@@ -9,7 +9,7 @@ from pebench.results.stats import over_seeds
 from pebench.results.tables import Row, Table
 
 CAPTION = (
-    "Of the variance of the residual stream in trained models, the share that lies between positions: at the input "
+    "Share of the variance of the residual stream that lies between positions, in trained models: at the input "
     "(0), and after each block. Lines: mean over seeds; bands: from the lowest seed to the highest. A "
     "bidirectional model with `none` shows what examples have in common at a position; a causal one also tells "
     "positions apart by itself."
