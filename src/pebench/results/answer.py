@@ -62,7 +62,7 @@ def answer(page: "Page") -> list[Statement]:
     for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
         if named := _of_outcome(page, outcome):
             found.append(_differing(f"{words} than {_code(page.reference)}", named, len(page.tables)))
-    found += [*map(Statement, _fragile(page)), *map(Statement, _others(page, total)), *_equivalent(page)]
+    found += [*_fragile(page), *map(Statement, _others(page, total)), *_equivalent(page)]
     if lost := absence_counts(page.absent):
         found.append(Statement(f"Not all runs are here: {'; '.join(lost)}."))
     return found
@@ -148,11 +148,11 @@ def _joined(items: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _fragile(page: "Page") -> Iterator[str]:
-    """Yield the differences that hang on a single seed."""
+def _fragile(page: "Page") -> Iterator[Statement]:
+    """Yield the differences that are not separable without one of the seeds."""
     names = [f"{_code(label)} on {page.coverage.table_name(table)}" for table in page.tables for label in table.fragile]
     if names:
-        yield f"Without one of the seeds this would not be said of {_joined(_shortened(names, MOST_ROWS, 'more'))}."
+        yield _statement("Verdicts that depend on a single seed", _shortened(names, MOST_ROWS, "more"))
 
 
 def _others(page: "Page", total: int) -> Iterator[str]:
