@@ -165,6 +165,8 @@ def test_a_finding_of_several_statements_is_a_list_and_a_single_one_a_line() -> 
     assert f"<p><b>Finding.</b> Better than <code>add</code>:</p>\n<ul>\n{listed}\n<li>" in whole_text(html)
     alone = page([one for one in runs(2) if one.config.encoding == "rope"], None)
     assert "\n\n**Finding.** Nothing is compared: no other encoding shares" in markdown(alone)
+    both = markdown(page([one for one in runs() if one.config.encoding != "concat"], None))  # a single one, with a list
+    assert "\n\n**Finding.**\n\n- Better than `add`:\n  - `rope` (by 10.00 ± 0.09 points) on text-order\n  - " in both
     assert "<p><b>Finding.</b> Nothing is compared: no other encoding shares" in html(alone)
 
 

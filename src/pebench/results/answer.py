@@ -75,7 +75,7 @@ def _code(label: str) -> str:
 
 def _statement(head: str, items: Sequence[str]) -> Statement:
     """Return a statement on items: a single one ends its sentence, several are a list."""
-    return Statement(f"{head}:", tuple(items)) if len(items) > 1 else Statement(f"{head}: {items[0]}.")
+    return Statement(f"{head}:", tuple(items)) if len(items) > 1 else Statement(f"{': '.join([head, *items])}.")
 
 
 def _shortened(items: Sequence[str], most: int, more: str) -> list[str]:
@@ -208,7 +208,7 @@ def _contrasts(page: "Page") -> Iterator[Statement]:
         head = f"The declared contrast is {'separable' if count else 'not separable'}"
     else:
         head = f"{count or 'None'} of {total} declared contrasts {'is' if count <= 1 else 'are'} separable"
-    yield _statement(head, _shortened(parts, MOST_ROWS, "more")) if parts else Statement(f"{head}.")
+    yield _statement(head, _shortened(parts, MOST_ROWS, "more"))
 
 
 def _on(places: Sequence[str]) -> str:

@@ -89,9 +89,10 @@ def _parts(content: Document, pictures: Mapping[str, str], captions: Mapping[str
 
 
 def _finding(content: Document) -> str:
-    """Return the answer: one statement alone in a line, several as a list."""
-    if len(content.finding) == 1:
-        return f"**Finding.** {inline(content.finding[0][0])}"
+    """Return the answer: a single sentence in a line, all else as a list."""
+    (text, items), *others = content.finding
+    if not items and not others:
+        return f"**Finding.** {inline(text)}"
     lines = [
         line
         for text, items in content.finding
