@@ -10,7 +10,7 @@ from lightning import seed_everything
 from pebench.data import datamodule
 from pebench.models import ViT
 from pebench.training.analysis.capture import capture
-from tests.training.analysis.models import LENGTH, WIDTH, batch, captured, model
+from tests.training.analysis.models import LENGTH, WIDTH, batch, captured, captured_padded, model
 
 
 def test_the_layers_are_those_of_a_forward_pass() -> None:
@@ -29,7 +29,9 @@ def test_the_layers_are_those_of_a_forward_pass() -> None:
     assert torch.equal(seen.tokens, tokens)
 
 
-@pytest.mark.parametrize("encoding", ["add", "learned", "concat", "random", "concat-proj", "add-proj"])
+@pytest.mark.parametrize(
+    "encoding", ["add", "learned", "concat", "random", "concat-proj", "add-proj", "add-every-layer"]
+)
 def test_content_and_position_add_up_to_what_enters(encoding: str) -> None:
     seen = captured(encoding)
     assert seen.additive
@@ -43,6 +45,12 @@ def test_content_and_position_add_up_to_what_enters(encoding: str) -> None:
 def test_an_encoding_that_leaves_the_input_alone_has_no_position_there(encoding: str) -> None:
     seen = captured(encoding)
     assert (seen.position, seen.additive) == (None, True)
+    assert torch.equal(seen.content, seen.layers[0].x)
+
+
+def test_tokens_that_a_convolution_mixes_are_no_sum() -> None:
+    seen = captured("cpe", num_layers=1)
+    assert (seen.position, seen.additive) == (None, False)
     assert torch.equal(seen.content, seen.layers[0].x)
 
 
@@ -88,6 +96,19 @@ def test_padding_is_no_part_of_a_mean() -> None:
     torch.testing.assert_close(parts.constant, constant)
     for place in (0, LENGTH - 1):
         torch.testing.assert_close(parts.position[place], kept[given[:, place], place].mean(0) - constant)
+
+
+def test_shuffling_leaves_padding_in_place() -> None:
+    seen = captured_padded("add")
+    order = seen.shuffled(seen.valid)
+    assert all(sorted(row.tolist()) == list(range(LENGTH)) for row in order)
+    for row, real in zip(order, seen.valid, strict=True):
+        length = int(real.sum())
+        assert sorted(row[:length].tolist()) == list(range(length))
+        assert row[length:].tolist() == list(range(length, LENGTH))
+    whole = seen.valid.all(1)
+    usual = torch.randperm(LENGTH, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(order[whole], usual.expand(int(whole.sum()), -1))
 
 
 def test_the_model_is_left_without_hooks() -> None:

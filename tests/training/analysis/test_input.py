@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pebench.training.analysis.collisions import collisions, measure_collisions
+from pebench.training.analysis.collisions import KINDS, collisions, kinds_of_content, measure_collisions
 from pebench.training.analysis.energies import energies, participation_ratio, principal_directions, stable_rank
 from pebench.training.analysis.shift import fit_shift, shift
 from pebench.training.analysis.subspaces import alignment, subspaces
@@ -76,6 +76,19 @@ def test_the_constant_part_of_a_sinusoid() -> None:
     assert 0.3 < found["constant"] < 0.9
 
 
+def test_a_position_without_tokens_has_no_share_in_any_figure() -> None:
+    content, position = normal(8, 6, 8), normal(6, 8, seed=1)
+    valid = torch.ones(8, 6, dtype=torch.bool)
+    valid[:, 4:] = False
+    seen, shorter = made_of(content, position, valid=valid), made_of(content[:, :4], position[:4])
+    for measure in (energies, subspaces):
+        found, expected = measure(seen), measure(shorter)
+        assert {name: pytest.approx(value) for name, value in expected.items()} == found
+    louder = position.clone()
+    louder[4:] *= 100
+    assert energies(made_of(content, louder, valid=valid))["constant"] == pytest.approx(energies(seen)["constant"])
+
+
 def test_a_linear_motion_is_shifted_by_a_linear_map() -> None:
     angle = 0.3
     turn = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]).double()
@@ -118,6 +131,21 @@ def test_small_positions_leave_words_apart() -> None:
 def test_large_positions_bring_other_words_nearest() -> None:
     found = measure_collisions(0.1 * torch.eye(4), 10 * normal(6, 4), queries=100)
     assert found["same_content"] == 0.0
+
+
+def test_patches_are_drawn_alike_whatever_channel_comes_first() -> None:
+    rows = normal(1, 8192, 4) * torch.tensor([1.0, 2.0, 3.0, 4.0])
+    content = rows.reshape(64, 128, 4)
+    found = kinds_of_content(made_of(content, None))
+    turned = kinds_of_content(made_of(content.flip(-1), None)).flip(-1)
+    assert len(found) == KINDS
+    assert {tuple(row.tolist()) for row in found} == {tuple(row.tolist()) for row in turned}
+    assert float(found.norm(dim=1).mean()) == pytest.approx(float(rows.norm(dim=-1).mean()), rel=0.03)
+
+
+def test_equal_patches_do_not_count_as_other_content() -> None:
+    content = normal(4, 8, 3).repeat(1, 2, 1)
+    assert len(kinds_of_content(made_of(content, None))) == 32
 
 
 def test_collisions_of_a_model_are_of_different_tokens() -> None:

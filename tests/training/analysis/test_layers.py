@@ -7,13 +7,13 @@ from torch.nn import functional
 from pebench.results.inside import PRODUCTS
 from pebench.training.analysis.ablation import ablation
 from pebench.training.analysis.attention import attention
-from pebench.training.analysis.capture import capture_batch
+from pebench.training.analysis.capture import Capture, Layer, capture_batch
 from pebench.training.analysis.constant_channels import constant_channels
-from pebench.training.analysis.logits import layer_logits
+from pebench.training.analysis.logits import Logits, layer_logits
 from pebench.training.analysis.position_mean import position_mean
 from pebench.training.analysis.probes import classify, frequent, probes, regress
 from pebench.training.analysis.terms import centred, terms
-from tests.training.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, made_of, model
+from tests.training.analysis.models import LENGTH, VOCABULARY, WIDTH, batch, captured, captured_padded, made_of, model
 
 
 def tokens(examples: int = 60) -> torch.Tensor:
@@ -81,15 +81,26 @@ def test_the_terms_add_up_to_the_logits_of_the_model(encoding: str) -> None:
     for layer in seen.layers:
         logits = next(layer_logits(seen, layer))
         torch.testing.assert_close(sum(logits.terms.values()), logits.total, atol=1e-5, rtol=1e-5)
-        x = layer.x[seen.held_out][: len(logits.total)]
-        heads = layer.block.attention.qkv(layer.block.attention_norm(x))
-        v = heads.unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)[2]
-        weights = logits.total.masked_fill(~logits.allowed, -torch.inf).softmax(-1)
-        mixed = layer.block.attention.out((weights @ v).transpose(1, 2).flatten(2))
-        whole = layer.block.attention(layer.block.attention_norm(layer.x), seen.encoding, layer.state, layer.masks)[
-            seen.held_out
-        ][: len(mixed)]
-        torch.testing.assert_close(mixed, whole, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(*mixed_by(logits, layer, seen), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("encoding", ["ssmax", "rope", "alibi"])
+def test_the_logits_of_padded_texts_are_those_of_the_model(encoding: str) -> None:
+    seen = captured_padded(encoding)
+    for layer in seen.layers:
+        logits = next(layer_logits(seen, layer))
+        torch.testing.assert_close(*mixed_by(logits, layer, seen), atol=1e-5, rtol=1e-4)
+
+
+def mixed_by(logits: Logits, layer: Layer, seen: Capture) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (N, D), what attention with these logits makes of each real token, and what the model makes of it."""
+    count = len(logits.total)
+    attention, normed = layer.block.attention, layer.block.attention_norm(layer.x)
+    v = attention.qkv(normed).unflatten(-1, (3, 2, -1)).permute(2, 0, 3, 1, 4)[2][seen.held_out][:count]
+    weights = logits.total.masked_fill(~logits.allowed, -1e30).softmax(-1)
+    mixed = attention.out((weights @ v).transpose(1, 2).flatten(2))
+    real = seen.valid[seen.held_out][:count]
+    return mixed[real], attention(normed, seen.encoding, layer.state, layer.masks)[seen.held_out][:count][real]
 
 
 def test_logits_are_centred_over_the_keys_that_a_query_sees() -> None:
@@ -156,6 +167,20 @@ def test_subtracting_position_is_the_model_without_it() -> None:
     assert found["position"][0] == pytest.approx(rise, abs=1e-5)
     assert found["permuted"][0] != pytest.approx(rise, abs=1e-3)
     assert position_mean(captured("none", num_layers=1))["position"][0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_control_of_padded_texts_takes_the_vectors_of_their_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, taken = captured_padded("learned", num_layers=1), []
+    monkeypatch.setattr(
+        "pebench.training.analysis.position_mean.loss_without",
+        lambda capture, index, vectors: float(len(taken.append(vectors) or taken)),
+    )
+    position_mean(seen)
+    own, permuted = taken
+    for row, real in zip(permuted, seen.valid[seen.held_out], strict=True):
+        length = int(real.sum())
+        torch.testing.assert_close(row[:length].sum(0), own[:length].sum(0))
+        assert length < 4 or not torch.equal(row[:length], own[:length])
 
 
 def test_ablating_every_logit_makes_attention_uniform() -> None:

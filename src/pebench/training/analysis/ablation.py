@@ -21,13 +21,14 @@ class Without:
         capture: Capture of the model.
         layer: Layer of the block, with the state of the pass at hand.
         name: Product to take away.
-        order: (L,), the order in which keys are taken: their own, or a random one for the control.
+        order: (B, L), the order in which keys are taken: their own, or a random one for the control.
         x: (B, L, D), the residual stream before the block.
     """
 
     def __init__(self, capture: Capture, layer: Layer, name: str, order: Tensor, x: Tensor) -> None:
         self.encoding = capture.encoding
-        self.taken = product(moved_parts(capture, layer, x), name, layer)[..., order]
+        taken = product(moved_parts(capture, layer, x), name, layer)  # (B, H, L, L)
+        self.taken = taken.gather(-1, order[:, None, None, :].expand_as(taken))
 
     def query_key(self, *arguments: Any) -> tuple[Tensor, Tensor]:
         """Return what the encoding makes of queries and keys."""
@@ -50,16 +51,15 @@ class Without:
 def ablation(capture: Capture) -> dict[str, float] | None:
     """Measure how much the loss rises if one product is taken from the logits of every layer.
 
-    As a control the same product is taken from other keys, in a random order, which removes as much of the logits'
-    variance and adds as much noise.
+    As a control the same product is taken from other keys of the text, in a random order, which removes as much of the
+    logits' variance and adds as much noise.
 
     Returns:
         ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` after
         its name. None where the encoding's hook is not affine in queries and keys.
     """
-    length = capture.valid.shape[1]
-    own = torch.arange(length, device=capture.valid.device)
-    other = torch.randperm(length, generator=torch.Generator().manual_seed(0)).to(own.device)
+    other = capture.shuffled(capture.valid[capture.held_out])  # (B, L)
+    own = torch.arange(other.shape[1], device=other.device).expand_as(other)
     found = {"loss": capture.loss}
     with torch.no_grad():
         try:
@@ -78,7 +78,7 @@ def _without(capture: Capture, name: str, order: Tensor) -> Iterator[None]:
         def hook(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             x, _, state, masks = inputs
             current = replace(layer, x=x, state=state, masks=masks)
-            return x, Without(capture, current, name, order[: x.shape[1]], x), state, masks
+            return x, Without(capture, current, name, order[:, : x.shape[1]], x), state, masks
 
         return hook
 

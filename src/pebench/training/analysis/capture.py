@@ -135,6 +135,18 @@ class Capture:
         """Return the content vectors (N, D) of all tokens that are not padding."""
         return self.content[self.valid]
 
+    def position_rows(self, position: Tensor) -> Tensor:
+        """Return the vector (N, D), of those by position (L, D), of every token that is not padding."""
+        return position.expand_as(self.content)[self.valid]
+
+    def shuffled(self, valid: Tensor) -> Tensor:
+        """Return (B, L), a random order of each text's tokens that leaves padding (False in ``valid``) in place."""
+        order = torch.randperm(valid.shape[1], generator=torch.Generator().manual_seed(0)).to(valid.device)
+        found = torch.arange(valid.shape[1], device=valid.device).repeat(len(valid), 1)
+        for row, real in zip(found, valid, strict=True):
+            row[real] = order[real[order]]
+        return found
+
 
 def capture(module: SequenceModule, data: TensorDataModule, tokens: int = TOKENS) -> Capture:
     """Return the vectors of a model on validation examples, the same ones for every model of a task.
@@ -193,7 +205,8 @@ def capture_batch(module: SequenceModule, batch: Any) -> Capture:
     positions = trunk._default_positions(content.shape[1], content.device) if given is None else given
     if valid is None:
         valid = torch.ones(content.shape[:2], dtype=torch.bool, device=content.device)
-    entering, position, additive = split_input(trunk.encoding, content, positions)
+    position, additive = position_at_input(trunk.encoding, content, positions)
+    entering = layers[0].x if position is None else layers[0].x - position
     tokens = seen["input"] if not seen["input"].is_floating_point() and seen["input"].ndim == 2 else None
     return Capture(module, batch, tokens, positions, valid, entering, position, additive, tuple(layers), seen["output"])
 
@@ -203,8 +216,8 @@ def trunk_input(module: SequenceModule) -> nn.Module:
     return module.get_submodule("input")
 
 
-def split_input(encoding: PositionalEncoding, content: Tensor, positions: Tensor) -> tuple[Tensor, Tensor | None, bool]:
-    """Split what enters the first block into a part of content and a part of position.
+def position_at_input(encoding: PositionalEncoding, content: Tensor, positions: Tensor) -> tuple[Tensor | None, bool]:
+    """Find what an encoding adds to the input of the first block at each position.
 
     Args:
         encoding: The encoding.
@@ -212,18 +225,19 @@ def split_input(encoding: PositionalEncoding, content: Tensor, positions: Tensor
         positions: (L, P).
 
     Returns:
-        Content (B, L, D); position (L, D), None where the encoding leaves the input alone or where the input is no sum
-        of the two, as with a product; and True if it is a sum.
+        Position (L, D), None where the encoding leaves the input alone or where the input is no sum of a part of
+        content and one of position, as with a product; and True if it is a sum.
     """
+
+    def entering(content: Tensor) -> Tensor:
+        # Copies: a hook may write into its argument.
+        return encoding.residual(encoding.embed(content.clone(), state), None, state, 0).clone()
+
     with torch.no_grad():
         state = encoding.state(positions)
-        # Copies: a hook may write into its argument.
-        position = encoding.embed(torch.zeros_like(content[:1]), state)[0].clone()  # (L, D)
-        whole = encoding.embed(content.clone(), state).clone()
-        part = whole - position
-        elsewhere = encoding.embed(content.roll(1, dims=1).clone(), state) - position
+        position = entering(torch.zeros_like(content[:1]))[0]  # (L, D)
+        part = entering(content) - position
+        elsewhere = entering(content.roll(1, dims=1)) - position
     # A sum of both: content has the same part wherever it stands.
     additive = torch.allclose(elsewhere, part.roll(1, dims=1), atol=AFFINE * float(part.abs().max()), rtol=0)
-    if not additive:
-        return whole, None, False
-    return part, position if bool(position.abs().max() > 0) else None, True
+    return position if additive and bool(position.abs().max() > 0) else None, additive

@@ -28,10 +28,14 @@ def collisions(capture: Capture) -> dict[str, float] | None:
 
 
 def kinds_of_content(capture: Capture) -> Tensor:
-    """Return the content vectors (N, D) of the different tokens or patches that occur, the most frequent ones first."""
+    """Return the content vectors (N, D) of different tokens, the most frequent ones, or of patches at random.
+
+    They are the same tokens or patches for every model, whatever vectors it has for them.
+    """
     rows = capture.rows()
     if capture.tokens is None:
-        return torch.unique(rows, dim=0)[:KINDS]
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:KINDS]
+        return torch.unique(rows[order.to(rows.device)], dim=0)  # some patches are equal, such as those of one color
     tokens, inverse, counts = capture.tokens[capture.valid].unique(return_inverse=True, return_counts=True)
     first = torch.full((len(tokens),), len(inverse), dtype=torch.long).scatter_reduce(
         0, inverse.cpu(), torch.arange(len(inverse)), "amin"

@@ -6,8 +6,8 @@ from pebench.training.analysis.capture import Capture
 from pebench.training.analysis.position_mean import loss_without
 
 SMALL = 0.07
-"""Standard deviation over positions, relative to the root mean square of position, below which a channel is constant:
-0.05 for a sinusoid of amplitude 1."""
+"""Standard deviation over the positions of tokens, relative to position's root mean square, below which a channel is
+constant: 0.05 for a sinusoid of amplitude 1."""
 
 
 def constant_channels(capture: Capture) -> dict[str, float] | None:
@@ -21,9 +21,9 @@ def constant_channels(capture: Capture) -> dict[str, float] | None:
     """
     if capture.position is None:
         return None
-    position = capture.position
+    position, rows = capture.position, capture.position_rows(capture.position)
     used = position.abs().amax(0) > 0
-    constant = used & (position.std(0, correction=0) < SMALL * position[:, used].square().mean().sqrt())
+    constant = used & (rows.std(0, correction=0) < SMALL * rows[:, used].square().mean().sqrt())
     varying = (used & ~constant).nonzero()[:, 0]
     count = min(int(constant.sum()), len(varying))
     chosen = varying[torch.randperm(len(varying), generator=torch.Generator().manual_seed(0))[:count]]

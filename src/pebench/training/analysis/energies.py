@@ -12,7 +12,8 @@ SHARE = 0.9
 def energies(capture: Capture) -> dict[str, float | list[float]] | None:
     """Measure how far content and position share channels at the input; None where position does not enter there.
 
-    Energy is the mean square of a channel after its mean is taken off. ``overlap`` is 1 where both spread their energy
+    Energy is the mean square of a channel after its mean is taken off, over tokens: in texts of many lengths a late
+    position counts as often as there is a token at it. ``overlap`` is 1 where both spread their energy
     over the channels alike, and 0 where they use different channels, as a concatenation does. ``inside`` is the part of
     content's energy in the principal components that hold 90 % of position's; random directions would have ``chance``.
 
@@ -28,9 +29,10 @@ def energies(capture: Capture) -> dict[str, float | list[float]] | None:
     """
     if capture.position is None:
         return None
-    content, position = _centred(capture.rows()), _centred(capture.position)
+    added = capture.position_rows(capture.position)
+    content, position = _centred(capture.rows()), _centred(added)
     directions = principal_directions(position)
-    whole = float(capture.position.double().square().sum())
+    whole = float(added.double().square().sum())
     content_channels, position_channels = by_channel(content), by_channel(position)
     order = position_channels.argsort(descending=True, stable=True)
     return {

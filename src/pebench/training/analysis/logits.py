@@ -1,7 +1,7 @@
 """Attention logits taken apart: queries and keys as sums of parts of content, of position and of constants."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -42,16 +42,24 @@ def layer_logits(capture: Capture, layer: Layer) -> Iterator[Logits]:
     held_out = torch.arange(len(layer.x), device=layer.x.device)[capture.held_out][:EXAMPLES]
     for chosen in held_out.split(CHUNK):
         with torch.no_grad():
-            x = layer.x[chosen]
-            normed = layer.block.attention_norm(x)
-            moved = moved_parts(capture, layer, x)
+            some = _of_examples(capture, layer, chosen)
+            normed = some.block.attention_norm(some.x)
+            moved = moved_parts(capture, some, some.x)
             q, k = moved["whole"]
             products = {name: product(moved, name, layer) for name in PRODUCTS}
             total = _scale(layer) * q @ k.transpose(-2, -1)  # (B, H, L, L)
             rest = total - sum(products.values())
-            bias = whole(capture.encoding.bias(q, k, normed, layer.state, layer.index))
+            bias = whole(capture.encoding.bias(q, k, normed, some.state, some.index))
             bias = torch.zeros_like(total) if bias is None else bias.expand_as(total).to(total.dtype)
             yield Logits(total + bias, products | {"bias": bias, "rest": rest}, allowed(capture, chosen))
+
+
+def _of_examples(capture: Capture, layer: Layer, chosen: Tensor) -> Layer:
+    """Return the layer with some of the batch's examples alone."""
+    state = layer.state
+    if not capture.valid.all():  # with padding an encoding may keep something for each example
+        state = capture.encoding.padded(capture.encoding.state(capture.positions), capture.valid[chosen])
+    return replace(layer, x=layer.x[chosen], state=state)
 
 
 def moved_parts(capture: Capture, layer: Layer, x: Tensor) -> Mapping[str, Heads]:

@@ -13,17 +13,16 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
 
     Before the first block this takes away all that an encoding adds to the input, by construction. After it, a
     rise above the control says that the model reads position from one vector for each position. As a control the same
-    vectors are subtracted in a random order of positions, which leaves position in place and adds as much of a wrong
-    one; a model that is disturbed by that may lose more than without position.
+    vectors are subtracted in a random order of each text's positions, which leaves position in place and adds as much
+    of a wrong one; a model that is disturbed by that may lose more than without position.
 
     Returns:
         ``loss``, in nats, on the held-out examples; ``position`` and ``permuted``, a rise for each block.
     """
-    order = torch.randperm(capture.valid.shape[1], generator=torch.Generator().manual_seed(0))
+    order = capture.shuffled(capture.valid[capture.held_out])  # (B, L)
     rises: dict[str, list[float]] = {"position": [], "permuted": []}
     for layer, parts in zip(capture.layers, capture.parts, strict=True):
-        permuted = parts.position[order.to(parts.position.device)]
-        for name, vectors in (("position", parts.position), ("permuted", permuted)):
+        for name, vectors in (("position", parts.position), ("permuted", parts.position[order])):
             rises[name].append(loss_without(capture, layer.index, vectors) - capture.loss)
     return {"loss": capture.loss, **rises}
 
@@ -34,7 +33,7 @@ def loss_without(capture: Capture, index: int, taken: Tensor) -> float:
     Args:
         capture: Capture of the model.
         index: Number of the block.
-        taken: (L, D), the vectors.
+        taken: (L, D), or (B, L, D) for each example by itself, the vectors.
     """
 
     def subtract(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -20,7 +20,9 @@ def subspaces(capture: Capture) -> dict[str, float] | None:
     """
     if capture.position is None:
         return None
-    content, position = (rows.double() - rows.double().mean(0) for rows in (capture.rows(), capture.position))
+    content, position = (
+        rows.double() - rows.double().mean(0) for rows in (capture.rows(), capture.position_rows(capture.position))
+    )
     directions = principal_directions(position)
     rank, width = directions.shape[1], position.shape[1]
     leading = torch.linalg.svd(content, full_matrices=False)[2][:rank].T
