@@ -155,6 +155,9 @@ def test_the_answer_names_the_declared_contrasts_that_are_separable() -> None:
     ):
         found = answer(page(runs(8, ["vit-digits"]), replace(one, contrasts=contrasts)))
         assert found[0] == Statement(expected)
+    few = answer(page(runs(1, ["vit-digits"]), replace(one, contrasts=[("rope", "concat"), ("concat", "add")])))
+    assert Statement("2 declared contrasts have too few seeds to test.") in few
+    assert not [found for found in few if "separable" in found.text]
 
 
 def test_a_finding_of_several_statements_is_a_list_and_a_single_one_a_line() -> None:

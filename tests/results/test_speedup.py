@@ -70,6 +70,13 @@ def test_a_loss_that_rises_again_does_not_count() -> None:
     assert found.factor == pytest.approx(300 / 150)
 
 
+def test_a_loss_that_never_falls_makes_no_row_sooner() -> None:
+    # its lowest loss was its first; the better one passed that loss only later
+    stuck = (5.5, 5.6, 5.7, 5.8)
+    assert speedups(table({"add": [SLOW], "rope": [stuck]}))["rope"].factor == 1.0
+    assert speedups(table({"add": [stuck], "rope": [SLOW]}))["rope"].factor == 1.0
+
+
 def test_one_that_was_there_by_its_first_evaluation_is_marked() -> None:
     found = page({"add": [SLOW], "rope": [(3.0, 2.0, 1.0, 0.5)]})
     assert speedups(found.tables[0])["rope"].bound

@@ -191,24 +191,30 @@ def _equivalent(page: "Page") -> Iterator[Statement]:
 
 
 def _contrasts(page: "Page") -> Iterator[Statement]:
-    """Yield what the declared contrasts found; one of several tables is named once."""
-    total, found = 0, dict[str, list[str]]()
+    """Yield what the declared contrasts found, and how many have no test; one of several tables is named once."""
+    tested, untested, found = 0, 0, dict[str, list[str]]()
     for table in page.tables:
         for one in page.contrasts(table):
-            total += 1
+            if one.verdict.outcome is Outcome.NOT_TESTED:
+                untested += 1
+                continue
+            tested += 1
             if one.verdict.outcome in BETTER_OR_WORSE:
                 figure = f"{_figure(one.difference, table)} {difference_unit(table.task)}"
                 words = f"{_code(one.first)} is {one.verdict.outcome.value} than {_code(one.second)}"
                 found.setdefault(words, []).append(f"by {figure} on {page.coverage.table_name(table)}")
-    if not total:
-        return
-    parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]
-    count = sum(map(len, found.values()))
-    if total == 1:
-        head = f"The declared contrast is {'separable' if count else 'not separable'}"
-    else:
-        head = f"{count or 'None'} of {total} declared contrasts {'is' if count <= 1 else 'are'} separable"
-    yield _statement(head, _shortened(parts, MOST_ROWS, "more"))
+    if tested:
+        parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]
+        yield _statement(_separable(sum(map(len, found.values())), tested), _shortened(parts, MOST_ROWS, "more"))
+    if untested:
+        have = "has" if untested == 1 else "have"
+        yield Statement(f"{counted(untested, 'declared contrast')} {have} too few seeds to test.")
+
+
+def _separable(count: int, tested: int) -> str:
+    if tested == 1:
+        return f"The declared contrast is {'separable' if count else 'not separable'}"
+    return f"{count or 'None'} of {tested} declared contrasts {'is' if count <= 1 else 'are'} separable"
 
 
 def _on(places: Sequence[str]) -> str:

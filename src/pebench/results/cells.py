@@ -163,11 +163,11 @@ def p_cell(p: float | None) -> Cell:
 
 
 def p_text(p: float | None) -> str:
-    """Return a p-value with three digits, or four where three would round it to the level of the test.
+    """Return a p-value with three digits, or with more where they would round it to the level of the test.
 
     Example:
-        >>> p_text(0.0321), p_text(0.0496), p_text(0.0004), p_text(None)
-        ('0.032', '0.0496', '<0.001', '–')
+        >>> p_text(0.0321), p_text(0.0496), p_text(0.04996), p_text(0.0004), p_text(None)
+        ('0.032', '0.0496', '0.04996', '<0.001', '–')
     """
     if p is None:
         return NOTHING
@@ -176,7 +176,7 @@ def p_text(p: float | None) -> str:
 
 def _p_digits(p: float) -> int:
     # 0.0496 would be shown as 0.050, and look as if it were not below the level that its verdict goes by.
-    return 4 if round(p, 3) == ALPHA else 3
+    return next((digits for digits in range(3, 7) if round(p, digits) != ALPHA), 3)
 
 
 def mean_cell(value: Estimate | None, task: Task, sign: Literal["", "+"] = "", note: str = "") -> Cell:

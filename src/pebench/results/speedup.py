@@ -40,7 +40,7 @@ def speedups(table: Table) -> dict[str, Speedup]:
 
     At each seed, the run with the lower loss is the faster one: by the ratio of the step at which the other had its
     lowest loss to that at which it passed this loss itself, on straight lines between evaluations. Where the reference
-    is the faster one, the ratio counts inversely.
+    is the faster one, the ratio counts inversely. It is 1 where the better run came to that loss no sooner.
 
     The learning rate still has to fall when a loss is passed on the way, so that a run that ends there would most
     likely do better: speedups are nearer to 1 than those of runs with fewer steps of their own.
@@ -65,7 +65,8 @@ def _speedup(row: Row, others: dict[int, Curve]) -> Speedup | None:
             continue
         faster, slower, sign = (mine, other, 1) if _lowest(mine)[1] <= _lowest(other)[1] else (other, mine, -1)
         step, loss = _lowest(slower)
-        logs.append(sign * math.log(step / _passes(faster, loss)))
+        # The slower one may have had its lowest loss early, as where it never learns: then none was sooner.
+        logs.append(sign * max(0.0, math.log(step / _passes(faster, loss))))
         bound = bound or faster[0][1] <= loss
     if not logs:
         return None

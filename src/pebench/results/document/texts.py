@@ -25,7 +25,8 @@ PAIRS = (
 )
 SPEEDUP = (
     "At 1.5 the row passed the lowest validation loss of `{reference}` after two thirds of the steps that "
-    "`{reference}` took to it; below 1, `{reference}` passed that of the row first. Steps between evaluations are read "
+    "`{reference}` took to it; below 1, `{reference}` passed that of the row first. A seed at which the better one came "
+    "there no sooner counts as 1. Steps between evaluations are read "
     "off straight lines. Geometric mean over seeds, with its 95 % interval, which is not corrected. These speedups are "
     "too near to 1: a loss is passed before the learning rate has fallen, and a shorter run would most likely reach it "
     "sooner.{bound}"

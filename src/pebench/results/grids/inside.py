@@ -8,6 +8,8 @@ from pebench.results.stats import estimate
 from pebench.results.tables import Row, Table
 from pebench.results.titles import runs_note
 
+NOT_ANALYZED = "not analyzed"
+
 
 def inside(table: Table, group: str) -> Grid:
     """Return the figures of one group: rows encodings, columns figures; empty where no run was analyzed.
@@ -28,7 +30,7 @@ def _cell(row: Row, figure: Figure) -> Cell:
     """Return the mean over seeds, after it that of the untrained models, if it is measured there."""
     trained, before = (figure.of_runs(row.finished, stage) for stage in ("trained", "untrained"))
     if not trained:
-        return Cell(NOTHING)
+        return Cell(NOTHING if any(record.analysis for record in row.finished) else NOT_ANALYZED)
     note = f" ({figure.scale * fmean(before):z.{figure.digits}f})" if before else ""
     return interval_cell(
         estimate(trained), figure.scale, figure.digits, note=note + runs_note(len(trained), len(row.values))
