@@ -34,8 +34,9 @@ class CommutingRotaryEncoding(PositionalEncoding):
         initial variances, from the authors' code (model.py).
 
     Differs from the paper:
-        1. Position i of n is i/n, in the authors' code (i + 1/2)/n, which is the same but for a shift; and there
-           training moves patches a little, at random.
+        1. Position i is i/n, with n the trained size. In the authors' code it is (i + 1/2)/n, which is the same but
+           for a shift, and n is the size of the image at hand: a larger image has the same range of angles there, and
+           a wider one here. There training also moves patches a little, at random.
         2. Entries are drawn below the diagonal, with the variance 2 of a difference of two.
 
     Example:

@@ -43,6 +43,7 @@ class FourierEncoding(RotaryEncoding):
         3. All pairs with a frequency that is kept turn, as in equation 13. In the authors' code half of all do so at
            most, and where more are kept, some of these have no frequency that is mostly their own.
         4. The other frequencies are those of ``rope`` alone; the paper can sample more of them.
+        5. All layers share one mixture; in the authors' code each block draws its own.
 
     Example:
         >>> spec = EncodingSpec(d_model=4, num_heads=1, num_layers=1, extent=(8,), causal=True)

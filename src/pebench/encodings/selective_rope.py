@@ -39,6 +39,7 @@ class SelectiveRotaryEncoding(PositionalEncoding):
         1. Without the convolution over four tokens that the authors' code has after the projection by default.
         2. The authors' code takes each head's share of the content at length 1, here all of it is.
         3. The projection is drawn so that u·x has variance 1.
+        4. The rank is 16, the default of the authors' class; their settings for language models take 32.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(8,), causal=True)

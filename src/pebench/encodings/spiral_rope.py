@@ -39,7 +39,8 @@ class SpiralRotaryEncoding(RotaryEncoding):
         1. Neighbouring frequencies go to different directions; in the authors' code they go there in twos.
         2. The position along a direction is exact. The authors' code takes it from a turned picture of positions, whose
            corners it fills with the nearest edge.
-        3. The frequencies are those of ``rope``, from 1 down with base 100; the authors' begin at 1.5.
+        3. The frequencies are those of ``rope``, from 1 down with base 100; the authors' go from 1.5 down with base
+           10,000, so that half of their pairs hardly turn.
 
     Example:
         >>> spec = EncodingSpec(d_model=8, num_heads=1, num_layers=1, extent=(8, 8), causal=False)

@@ -31,7 +31,8 @@ class TupeEncoding(PositionalEncoding):
 
     Differs from the paper:
         1. There is no row for a [CLS] token, which our models do not have.
-        2. The norm on p has no trained scale and shift, and the projections no bias, as U and V can express these.
+        2. The norm on p has no trained scale, as U and V can express it. Its shift and the projections' biases are left
+           out: the authors' code has both, and with them a bias of each key.
 
     Example:
         >>> spec = EncodingSpec(d_model=2, num_heads=1, num_layers=1, extent=(2,), causal=True)
