@@ -1,12 +1,13 @@
 """Advice computed from a scorecard: who needs this takes that, and how sure it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pebench.results.cells import plus_minus
 from pebench.results.scorecard.build import Line, Scorecard
 from pebench.results.scorecard.measures import Measure
-from pebench.results.scorecard.ranks import ranks
+from pebench.results.scorecard.ranks import ranks, separable_pairs
+from pebench.results.stats import estimate
 from pebench.tasks import Task
 
 
@@ -41,24 +42,31 @@ def _free(line: Line) -> bool:
     return line.parameters == 0
 
 
-LONG, LARGE = "a language model that reads texts four times as long", "a vision transformer for 1.5 times the side"
+TEXT, LONG = "a language model at its trained length", "a language model that reads texts four times as long"
+SLIDING = "texts longer than the trained length, read in overlapping windows"
+LARGE = "a vision transformer for images 1.5 times as wide and high"
 NEEDS = (
-    Need("a language model at its trained length", "language"),
+    Need(TEXT, "language"),
+    Need(f"{TEXT}, with a fused attention kernel", "language", _fused),
+    Need(f"{TEXT}, with a KV cache", "language", _cached),
     Need(LONG, "language-4x"),
     Need(f"{LONG}, with a fused attention kernel", "language-4x", _fused),
     Need(f"{LONG}, with a KV cache", "language-4x", _cached),
+    Need(SLIDING, "language-sliding"),
+    Need(f"{SLIDING}, with a fused attention kernel", "language-sliding", _fused),
+    Need(f"{SLIDING}, with a KV cache", "language-sliding", _cached),
     Need("a vision transformer at its trained size", "images"),
     Need(LARGE, "images-1.5x"),
     Need(f"{LARGE}, with a fused attention kernel", "images-1.5x", _fused),
     Need(f"{LARGE}, without parameters", "images-1.5x", _free),
-    Need("places counted from the start", "absolute"),
-    Need("distances", "relative"),
-    Need("distances from a token that is found by its content", "indirect"),
-    Need("recall of what stood with a key", "recall"),
-    Need("a state of two values along a sequence", "state"),
-    Need("a state of sixty values along a sequence", "product"),
-    Need("distances on a grid", "nearest"),
-    Need("directions on a grid", "pointed"),
+    Need("looking up a token by its index (Lookup by index)", "absolute"),
+    Need("looking up a token at a given distance (Lookup by distance)", "relative"),
+    Need("a token at a distance from a mark (Lookup from a mark)", "indirect"),
+    Need("recalling the value that came with a key (Recall)", "recall"),
+    Need("tracking a state of two values (Parity)", "state"),
+    Need("tracking a state of sixty values (Word problem)", "product"),
+    Need("distances on a grid (Three cells)", "nearest"),
+    Need("directions on a grid (Relative cell)", "pointed"),
 )
 """The needs of the page. A new one is a line here."""
 
@@ -71,7 +79,7 @@ class Advice:
         need: The need in words.
         take: The encoding with the best mean; several if their means are equal.
         result: Its mean and interval, with the metric; that of the first of several.
-        as_good: Other encodings than which none is separably better, the best first.
+        as_good: Encodings that are not separable from it, the best first, each with its mean as text.
         among: Number of encodings that were compared.
         fewest: Seeds of the row that has fewest.
     """
@@ -79,7 +87,7 @@ class Advice:
     need: str
     take: tuple[str, ...]
     result: str
-    as_good: tuple[str, ...]
+    as_good: Mapping[str, str]
     among: int
     fewest: int
 
@@ -88,11 +96,15 @@ class Advice:
         """How sure it is, in a sentence."""
         if self.among == 1:
             return "the only one measured"
-        if self.as_good or len(self.take) > 1:
-            best = f"best mean of {self.among}" if len(self.take) == 1 else f"equal, the best means of {self.among}"
-            others = f"; these may be the best too: {', '.join(self.as_good)}" if self.as_good else ""
-            return best + others
-        return f"the only one of {self.among} that may be the best"
+        others = self.among - len(self.take)
+        if not self.as_good and others:
+            return f"{'equal means, ' * (len(self.take) > 1)}separably better than the other {others}"
+        if len(self.take) > 1:
+            best, them = f"equal means, the best of {self.among}", "them"
+        else:
+            best, them = f"best mean of {self.among}", "it"
+        near = ", ".join(f"{label} ({mean})" for label, mean in self.as_good.items())
+        return f"{best}; not separable from {them}: {near}" if near else best
 
 
 def advice(card: Scorecard) -> Iterator[Advice]:
@@ -109,20 +121,22 @@ def result_unit(task: Task) -> str:
 
 
 def _take(need: Need, measure: Measure, card: Scorecard) -> Advice | None:
-    measured = [line for line in card.lines if line.entries[measure.key].estimate]
+    measured = [line for line in card.lines if line.entries[measure.key].rank]
     entries = {line.label: line.entries[measure.key] for line in measured if need.serves(line)}
     if not entries or (need.serves is not _any and len(entries) == len(measured)):
         return None
     task = measure.card
-    found = ranks({label: entry.values for label, entry in entries.items()}, task.higher_is_better)
+    values = {label: entry.values for label, entry in entries.items()}
+    found = ranks(values, task.higher_is_better)
     best = tuple(label for label, rank in found.items() if rank.place == 1)
-    estimate = entries[best[0]].estimate
-    assert estimate is not None
+    apart = {frozenset(pair) for pair in separable_pairs(values, task.higher_is_better)}
+    near = [label for label in found if label not in best and any({take, label} not in apart for take in best)]
+    means = {label: estimate(values[label].values()).mean for label in near}
     return Advice(
         need=need.text,
         take=best,
-        result=f"{plus_minus(estimate, task.scale, task.digits)} {result_unit(task)}",
-        as_good=tuple(label for label in found if label not in best and found[label].first == 1),
+        result=f"{plus_minus(estimate(values[best[0]].values()), task.scale, task.digits)} {result_unit(task)}",
+        as_good={label: f"{task.scale * mean:.{task.digits}f}" for label, mean in means.items()},
         among=len(entries),
         fewest=min(len(entry.values) for entry in entries.values()),
     )

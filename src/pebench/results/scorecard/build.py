@@ -1,16 +1,20 @@
 """A scorecard, built from records: a cell has mean and rank, each with its interval."""
 
+import contextlib
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pebench.encodings.cards import EncodingCard
 from pebench.encodings.families import GROUPS, group_of
-from pebench.encodings.registry import encoding_cards
+from pebench.encodings.registry import encoding_card, encoding_cards
+from pebench.errors import UserError
 from pebench.formatting import natural
 from pebench.results.scorecard.costs import Cost, Costs
 from pebench.results.scorecard.measures import MEASURES, Measure
-from pebench.results.scorecard.ranks import Rank, Values, ranks
+from pebench.results.scorecard.ranks import Rank, Values, may_be_ranked, ranks
 from pebench.results.stats import Estimate, estimate
 from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
@@ -29,9 +33,10 @@ class Entry:
     Args:
         estimate: Mean over seeds and its interval; ``None`` where there is no value.
         why: The reason why there is none: `UNMEASURED`, `REFUSES` or `UNSERVED`; empty where there is one.
-        rank: Place among the rows with a value, with its interval.
-        score: 1 for the best mean of the column, 0 for the worst, and for encodings that refuse this size.
+        rank: Place among the ranked rows, with its interval; ``None`` for a row that `may_be_ranked` leaves out.
+        score: 1 for the best mean of ranked rows, 0 for the worst, and for encodings that refuse this size.
         values: Seed to value.
+        failed: Number of runs without a value, since they failed or their value is infinite.
     """
 
     estimate: Estimate | None = None
@@ -39,6 +44,7 @@ class Entry:
     rank: Rank | None = None
     score: float | None = None
     values: Values = field(default_factory=dict, repr=False)
+    failed: int = 0
 
     @property
     def leads(self) -> bool:
@@ -52,10 +58,12 @@ class Line:
 
     Args:
         label: The encoding.
-        card: Its card; ``None`` for one that is not registered here.
+        card: Its card; ``None`` for one that is neither registered nor found here.
         entries: The cells by the key of their column.
-        parameters: Parameters of the encoding in the language model, else in the image model; ``None`` if unknown.
+        parameters: Parameters of the encoding in the language model, else in the image model, else in the first other
+            task that has them; ``None`` if unknown.
         costs: Costs of a training step by the number of tokens.
+        image_costs: Likewise by the number of patches of an image.
     """
 
     label: str
@@ -63,6 +71,7 @@ class Line:
     entries: Mapping[str, Entry]
     parameters: int | None
     costs: Mapping[int, Cost]
+    image_costs: Mapping[int, Cost]
 
     @property
     def fused(self) -> bool | None:
@@ -73,6 +82,11 @@ class Line:
         if self.card is None or self.card.declared["wraps"]:
             return None
         return "bias" not in self.card.hooks
+
+    @property
+    def biased_kernel(self) -> bool:
+        """True if the fused kernel took its bias where costs were measured, at the shortest length."""
+        return any(next(iter(c.values())).kernel == "sdpa with bias" for c in (self.costs, self.image_costs))
 
     @property
     def beyond(self) -> str:
@@ -114,6 +128,15 @@ class Scorecard:
         """The columns of which something is measured."""
         return tuple(m for m in MEASURES if any(line.entries[m.key].estimate for line in self.lines))
 
+    @cached_property
+    def usual_seeds(self) -> Mapping[str, int]:
+        """The number of seeds that most rows of a column have, by its key; of several, the smallest."""
+        found = {}
+        for key in (measure.key for measure in self.measures):
+            counts = Counter(entry.estimate.n for line in self.lines if (entry := line.entries[key]).estimate)
+            found[key] = min(counts, key=lambda n: (-counts[n], n))
+        return found
+
     @property
     def unmeasured(self) -> tuple[Measure, ...]:
         """The columns that wait for runs."""
@@ -136,13 +159,15 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     wanted = [record for record in records if (record.config.task, record.config.tier) in tasks]
     found = build_tables(without_finer_rates(wanted), allow_unmatched=True)
     tables = {m.key: table for m in MEASURES if (table := _table_of(m, found))}
-    cards = encoding_cards()
-    labels = {*cards, *(row.label for table in tables.values() for row in table.rows if _is_default(row.label))}
+    labels = {row.label for table in tables.values() for row in table.rows if _is_default(row.label)}
+    labels |= encoding_cards().keys()
+    cards = _cards(labels)
     columns = {measure.key: _column(measure, tables.get(measure.key), labels, cards) for measure in MEASURES}
     lines = []
     for label in labels:
         entries = {key: column[label] for key, column in columns.items()}
-        lines.append(Line(label, cards.get(label), entries, _parameters(label, tables), costs.of(label)))
+        parameters = _parameters(label, tables, cards.get(label))
+        lines.append(Line(label, cards.get(label), entries, parameters, costs.of(label), costs.of_images(label)))
     return Scorecard(tuple(sorted(lines, key=_place)), tables, costs.device)
 
 
@@ -178,9 +203,19 @@ def _is_default(label: str) -> bool:
     return " (" not in label
 
 
+def _cards(labels: Iterable[str]) -> dict[str, EncodingCard]:
+    """Return the cards of encodings; of those of others, which a reader may not have, the ones that are found."""
+    cards = dict(encoding_cards())
+    for label in labels:
+        if label not in cards:
+            with contextlib.suppress(UserError):
+                cards[label] = encoding_card(label)
+    return cards
+
+
 def _place(line: Line) -> tuple[int, tuple[object, ...]]:
     families = [*GROUPS]
-    family = families.index(group_of(line.card)) if line.card else len(families)
+    family = families.index(group_of(line.card)) if line.card and line.label in encoding_cards() else len(families)
     return family, tuple(natural(line.label))
 
 
@@ -200,31 +235,34 @@ def _size(table: Table) -> int:
     return sum(_is_default(row.label) for row in table.rows)
 
 
-def _parameters(label: str, tables: Mapping[str, Table]) -> int | None:
-    for key in ("language", "images"):
-        row = tables[key].row(label) if key in tables else None
+def _parameters(label: str, tables: Mapping[str, Table], card: EncodingCard | None) -> int | None:
+    """Return the parameters of an encoding in the first model that has it; 0 where its class declares that."""
+    for table in tables.values():  # in the order of columns: language, images, order tasks
+        row = table.row(label)
         if row and row.values:
             found: int | None = row.costs["parameters_encoding"]
             return found
-    return None
+    return 0 if card and card.declared["size"] == "0" and not card.declared["wraps"] else None
 
 
 def _column(
     measure: Measure, table: Table | None, labels: Iterable[str], cards: Mapping[str, EncodingCard]
 ) -> dict[str, Entry]:
     """Return the cells of a column by label."""
-    values = _values(measure, table)
+    values, failed = _values(measure, table), _failed(measure, table)
     means = {label: estimate(seeds.values()) for label, seeds in values.items()}
-    found = ranks(values, measure.card.higher_is_better)
+    found = ranks(may_be_ranked(values, failed), measure.card.higher_is_better)
     order = [means[label].mean for label in found]
     best, worst = (order[0], order[-1]) if order else (0.0, 0.0)
     column = {}
     for label in labels:
         if label not in means:
-            column[label] = _without_value(measure, cards.get(label))
+            column[label] = replace(_without_value(measure, cards.get(label)), failed=failed.get(label, 0))
             continue
-        score = abs(means[label].mean - worst) / abs(best - worst) if best != worst else 1.0
-        column[label] = Entry(means[label], "", found[label], score, values[label])
+        score = None
+        if label in found:
+            score = abs(means[label].mean - worst) / abs(best - worst) if best != worst else 1.0
+        column[label] = Entry(means[label], "", found.get(label), score, values[label], failed.get(label, 0))
     return column
 
 
@@ -239,9 +277,18 @@ def _values(measure: Measure, table: Table | None) -> dict[str, Values]:
     return found
 
 
+def _failed(measure: Measure, table: Table | None) -> dict[str, int]:
+    """Return the number of runs of each row that failed, or whose value at the column's size is not finite."""
+    metric = f"test/{measure.card.metric}@{measure.size}"
+    return {
+        row.label: len(row.failed) + sum(not math.isfinite(r.metrics.get(metric, 0.0)) for r in row.finished)
+        for row in (table.rows if table else ())
+    }
+
+
 def _without_value(measure: Measure, card: EncodingCard | None) -> Entry:
     if card and not serves(measure.task, card.name):
         return Entry(why=UNSERVED)
-    if card and measure.size and card.declared["beyond"] == REFUSES:
+    if card and measure.beyond and card.declared["beyond"] == REFUSES:
         return Entry(why=REFUSES, score=0.0)
     return Entry(why=UNMEASURED)

@@ -11,8 +11,11 @@ from pebench.errors import UserError
 FILE = Path("studies") / "encoding_costs.json"
 """Place of the figures in a folder of published results."""
 
-LENGTHS = (256, 1024, 4096)
-"""Numbers of tokens of the scorecard's columns."""
+LENGTHS, PATCHES = (256, 1024, 4096), (256, 1024)
+"""Numbers of tokens and of patches of the scorecard's columns."""
+
+IDLE = ("add", "random", "multiply", "learned", "axial-learned", "gated-add")
+"""Encodings whose costs show the noise: they add or multiply positions at the input alone, next to no work."""
 
 
 @dataclass(frozen=True)
@@ -23,28 +26,38 @@ class Cost:
         time: Its seconds; ``None`` where they were not measured.
         memory: Its peak of memory, likewise.
         why: Reason why there is none where it was tried; else empty.
+        rounds: Number of times that it was measured.
+        kernel: Kernel of attention, in the study's words.
     """
 
     time: float | None = None
     memory: float | None = None
     why: str = ""
+    rounds: int = field(default=1, compare=False)
+    kernel: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of encodings on causal text.
+    """Costs of encodings on causal text, and on images.
 
     Args:
         device: ``cpu`` or ``cuda``; empty where nothing was measured.
         cells: Encoding to number of tokens to cost.
+        images: Encoding to number of patches to cost.
     """
 
     device: str = ""
     cells: Mapping[str, Mapping[int, Cost]] = field(default_factory=dict)
+    images: Mapping[str, Mapping[int, Cost]] = field(default_factory=dict)
 
     def of(self, label: str) -> dict[int, Cost]:
         """Return the costs of an encoding at each of `LENGTHS`."""
         return {tokens: self.cells.get(label, {}).get(tokens, Cost()) for tokens in LENGTHS}
+
+    def of_images(self, label: str) -> dict[int, Cost]:
+        """Return the costs of an encoding of images at each of `PATCHES`."""
+        return {patches: self.images.get(label, {}).get(patches, Cost()) for patches in PATCHES}
 
 
 def read_costs(folder: Path) -> Costs:
@@ -58,11 +71,14 @@ def read_costs(folder: Path) -> Costs:
         return Costs()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        cells = {
-            label: {int(tokens): _cost(cell) for tokens, cell in kinds.get("text", {}).items()}
-            for label, kinds in found["costs"].items()
-        }
-        return Costs(found["device"], cells)
+        cells, images = (
+            {
+                label: {int(size): _cost(cell) for size, cell in kinds.get(kind, {}).items()}
+                for label, kinds in found["costs"].items()
+            }
+            for kind in ("text", "image")
+        )
+        return Costs(found["device"], cells, images)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(
             f"{path}: expected figures of the study encoding_costs, got something else ({type(error).__name__}: "
@@ -73,4 +89,6 @@ def read_costs(folder: Path) -> Costs:
 def _cost(cell: Mapping[str, Any]) -> Cost:
     if "why" in cell:
         return Cost(why=str(cell["why"]))
-    return Cost(float(cell["time"]), float(cell["memory"]))
+    rounds = cell.get("rounds", [])
+    kernel = str(rounds[0].get("kernel", "")) if rounds else ""
+    return Cost(float(cell["time"]), float(cell["memory"]), rounds=len(rounds), kernel=kernel)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from pebench.tasks import Task, find_task
 
+SLIDING = "sliding"
+"""A long text, read in windows of the trained length that overlap by half."""
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -15,7 +18,7 @@ class Measure:
         title: The column's own heading.
         task: The task's name.
         tier: The budget of its runs.
-        size: The size of its test split, as ``4x``; empty for the trained size.
+        size: The size of its test split, as ``4x``, or `SLIDING`; empty for the trained size.
     """
 
     key: str
@@ -24,6 +27,11 @@ class Measure:
     task: str
     tier: str
     size: str = ""
+
+    @property
+    def beyond(self) -> bool:
+        """True for a test at another size than the trained one."""
+        return self.size not in ("", SLIDING)
 
     @property
     def card(self) -> Task:
@@ -41,6 +49,7 @@ def _pair(key: str, group: str, task: str, tier: str, size: str, beyond: str) ->
 
 MEASURES: tuple[Measure, ...] = (
     *_pair("language", "Language", "lm-wikitext2", "core", "4x", "4 times as long"),
+    Measure("language-sliding", "Language", "in overlapping windows", "lm-wikitext2", "core", SLIDING),
     *_pair("images", "Images", "vit-cifar10", "core", "1.5x", "1.5 times the side"),
     *_pair("absolute", "Lookup by index", "seq-lookup-index", "minute", "4x", "4 times as long"),
     *_pair("relative", "Lookup by distance", "seq-lookup-offset", "minute", "4x", "4 times as long"),

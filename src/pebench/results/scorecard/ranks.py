@@ -1,6 +1,7 @@
 """Ranks of a column's rows, each with the ranks that it may have, given which rows are separable."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pebench.results.stats import ALPHA, estimate
@@ -9,6 +10,10 @@ from pebench.tasks import ROUNDING
 
 Values = Mapping[int, float]
 """Seed to value."""
+
+
+FEWEST = 3
+"""Fewest seeds that a ranked row has in common with most others."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,32 @@ class Rank:
     def text(self) -> str:
         """The place with its interval: ``3 (2 to 7)``, or ``3`` where it may have no other."""
         return f"{self.place}" if self.first == self.last else f"{self.place} ({self.first} to {self.last})"
+
+
+def may_be_ranked(values: Mapping[str, Values], failed: Mapping[str, int]) -> dict[str, Values]:
+    """Return the rows that can be ranked: no run failed, and most rows share three or more of their seeds.
+
+    The runs of a row that did not fail are those that went well. With one seed, or with other seeds than all others,
+    no row is separably better than even the worst one.
+
+    Args:
+        values: Label to seed to value, for rows with a value.
+        failed: Label to number of failed runs; rows without any may be left out.
+    """
+    counts = Counter(seed for seeds in values.values() for seed in seeds)
+    shared = {seed for seed, count in counts.items() if count > len(values) / 2}
+    return {
+        label: seeds
+        for label, seeds in values.items()
+        if len(shared & seeds.keys()) >= FEWEST and not failed.get(label, 0)
+    }
+
+
+def separable_pairs(values: Mapping[str, Values], higher_is_better: bool) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of rows that are separable, the better one first; see `ranks`."""
+    for (one, other), difference in differences_of_pairs(values).items():
+        if difference.p_value is not None and difference.p_value * (len(values) - 1) < ALPHA:
+            yield (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
 
 
 def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Rank]:
@@ -57,11 +88,9 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
     means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
     order = sorted(values, key=lambda label: means[label], reverse=higher_is_better)
     better, worse = dict.fromkeys(values, 0), dict.fromkeys(values, 0)  # numbers of rows separably better, and worse
-    for (one, other), difference in differences_of_pairs(values).items():
-        if difference.p_value is not None and difference.p_value * (len(values) - 1) < ALPHA:
-            winner, loser = (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
-            better[loser] += 1
-            worse[winner] += 1
+    for winner, loser in separable_pairs(values, higher_is_better):
+        better[loser] += 1
+        worse[winner] += 1
     found: dict[str, Rank] = {}
     place, last = 0, None  # of the row before
     for number, label in enumerate(order, start=1):

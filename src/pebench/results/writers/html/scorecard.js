@@ -29,9 +29,13 @@ function rank() {
     cell.textContent = value === null ? "–" : value.toFixed(1);
     cell.dataset.value = value === null ? "" : value;
   }
+  const weightless = weights.length && weights.every((slider) => !Number(slider.value));
+  const output = document.getElementById("weightless");
+  if (output) output.textContent = weightless ? "All weights are 0, so that no encoding has a score." : "";
   narrow();
 }
 
+/* Rows that neither a condition nor the words hide; one count of both. */
 function narrow() {
   const wanted = conditions.filter((box) => box.checked).map((box) => box.name);
   let shown = 0;
@@ -40,10 +44,9 @@ function narrow() {
     if (row.querySelector(".weighed").dataset.value !== "") tags.push("measured");
     const out = wanted.some((name) => !tags.includes(name));
     row.classList.toggle("ruled-out", out);
-    shown += !out;
+    shown += !out && !row.hidden;
   }
-  const output = document.getElementById("shown");
-  if (output) output.textContent = `${shown} of ${lines().length} encodings shown.`;
+  document.getElementById("shown").textContent = `${shown} of ${lines().length} encodings shown.`;
 }
 
 function sortByScore() {
@@ -60,6 +63,8 @@ if (card) {
     });
   }
   for (const box of conditions) box.addEventListener("change", narrow);
+  form.addEventListener("input", narrow); // after page.js, which hides rows by words
+  document.documentElement.classList.add("scripted");
   document.getElementById("choose").hidden = false;
   rank();
   if (weights.length) sortByScore();

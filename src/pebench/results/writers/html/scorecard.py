@@ -9,24 +9,21 @@ from pebench.results.prose import prose
 from pebench.results.scorecard import Line, Measure, Scorecard, advice
 from pebench.results.writers.html.content import markup
 from pebench.results.writers.html.rendering import render
-from pebench.results.writers.scorecard import (
-    CACHE,
+from pebench.results.writers.scorecard import PARAMETERS, column_title, cost_columns, entry_cell, fused_word
+from pebench.results.writers.scorecard_texts import (
     LEAD,
-    PICKED,
+    LEGEND,
     TITLE,
-    column_title,
-    cost_columns,
-    entry_cell,
+    UNSCORED,
     nothing_measured,
     origins,
     progress,
-    yes_or_no,
 )  # fmt: skip
 
 FILTERS = {
     "any": "have any result",
     "measured": "are measured in every weighed column",
-    "images": "serve images",
+    "grids": "serve images",
     "bidirectional": "serve bidirectional attention",
     "free": "have no parameters",
     "fused": "keep fused attention",
@@ -34,8 +31,6 @@ FILTERS = {
     "beyond": "go on beyond the trained size",
 }
 """Conditions that a reader may set, by their names in the page."""
-
-LIMITS = f"{CACHE.replace('*', '')} Models are small and training is short. {PICKED}"
 
 
 def scorecard_html(card: Scorecard) -> str:
@@ -47,7 +42,10 @@ def scorecard_html(card: Scorecard) -> str:
         ["page.js", "scorecard.js"],
         title=TITLE,
         lead=markup(prose(f"{LEAD} {progress(card)}")),
-        limits=LIMITS,
+        legend=[markup(prose(line.replace("*", ""))) for line in LEGEND],
+        unscored=UNSCORED,
+        hidden=_hidden(card),
+        parameters=PARAMETERS,
         nothing=nothing_measured(),
         costs=[*cost_columns(card)],
         measures=[_measure(measure, measure in weighed) for measure in card.measures],
@@ -98,7 +96,8 @@ def _row(place: int, card: Scorecard, costs: Sequence[Sequence[Cell]]) -> dict[s
         "summary": line.card.summary if line.card else "",
         "cells": [
             {
-                "cell": entry_cell(entry := line.entries[measure.key], measure),
+                "cell": entry_cell(entry := line.entries[measure.key], measure, card.usual_seeds[measure.key]),
+                "seeds": entry.estimate.n if entry.estimate else 0,
                 "score": None if entry.score is None else round(entry.score, 4),
                 "leads": entry.leads,
             }
@@ -106,18 +105,24 @@ def _row(place: int, card: Scorecard, costs: Sequence[Sequence[Cell]]) -> dict[s
         ],
         "parameters": line.parameters,
         "costs": [cells[place] for cells in costs],
-        "fused": yes_or_no(line.fused),
+        "fused": fused_word(line),
         "kv_cache": line.kv_cache,
         "beyond": line.beyond,
     }
 
 
+def _hidden(card: Scorecard) -> str:
+    """Return which rows the conditions hide since their class is not found here; empty where all are known."""
+    unknown = [line.label for line in card.lines if line.card is None]
+    return f"Conditions hide rows whose properties are not known: {', '.join(unknown)}." if unknown else ""
+
+
 def _tags(line: Line) -> list[str]:
     """Return the conditions that a row meets; of an encoding that is not known here, those that runs tell."""
     tags = ["any"] if line.measured else []
-    tags += ["free"] if line.parameters == 0 or (line.card and line.card.declared["size"] == "0") else []
+    tags += ["free"] if line.parameters == 0 else []
     if line.card:
-        tags += ["images"] if 2 in line.card.declared["axes"] else []
+        tags += ["grids"] if 2 in line.card.declared["axes"] else []
         tags += [] if line.card.declared["causal_only"] else ["bidirectional"]
         tags += ["fused"] if line.fused else []
         tags += ["cache"] if line.kv_cache == "works" else []
