@@ -11,7 +11,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.results.publish import PAGE as PUBLISHED
 from pebench.results.publish import in_format
 from pebench.results.scorecard import Scorecard, scorecard
-from pebench.results.scorecard.costs import read_costs
+from pebench.results.scorecard.costs import Costs, read_costs
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import COLLECTION, Record, merge, read_records
@@ -38,7 +38,7 @@ def scorecard_command(options: argparse.Namespace) -> int:
     name = options.format or ("html" if options.open else "markdown")
     if name not in FORMATS:
         raise unknown_name("format of a scorecard", name, FORMATS)
-    card = scorecard(published(options.scorecard), read_costs(options.scorecard))
+    card = scorecard(published(*options.scorecard), first_costs(*options.scorecard))
     if options.output:
         _write({in_format(options.output, name): write(card) for name, write in FORMATS.items()})
         open_if_asked(in_format(options.output, "html"), options.open)
@@ -53,16 +53,24 @@ def scorecard_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def published(folder: Path) -> list[Record]:
-    """Return every record in a folder of published results, or of runs; of a run that is there twice, the first.
+def published(*folders: Path) -> list[Record]:
+    """Return every record in folders of published results, or of runs; of a run that is there twice, the first.
 
     Published folders hold other files of records too, of checks and repetitions, which are no results.
 
     Raises:
         UserError: If there is no such folder, or nothing in it.
     """
-    files = sorted(folder.rglob(COLLECTION)) if folder.is_dir() else []
-    return merge(read_records(path) for path in files)[0] if files else read_records(folder)
+    sources = list[Path]()
+    for folder in folders:
+        files = sorted(folder.rglob(COLLECTION)) if folder.is_dir() else []
+        sources += files or [folder]
+    return merge(map(read_records, sources))[0]
+
+
+def first_costs(*folders: Path) -> Costs:
+    """Return the costs in the first folder that has them."""
+    return next((costs for folder in folders if (costs := read_costs(folder)).device), Costs())
 
 
 def published_files(card: Scorecard, folder: Path) -> dict[Path, str]:

@@ -150,8 +150,9 @@ def _report(verbs: Any) -> None:
         "source", type=Path, nargs="?", metavar="DIR", help="an output folder, or a .jsonl file of records"
     )
     verb.add_argument(
-        "--scorecard", type=Path, metavar="DIR",
+        "--scorecard", type=Path, metavar="DIR", nargs="+",
         help="in place of a page of runs: every encoding in one table, made of all records in DIR, such as results; "
+        "of several, as in results runs, costs are from the first that has them; "
         "--format markdown, html or json, --output, --publish, --open",
     )  # fmt: skip
     verb.add_argument(

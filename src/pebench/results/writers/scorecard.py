@@ -14,7 +14,7 @@ from pebench.results.titles import headline, runs_note
 from pebench.results.writers.markdown import pipe
 from pebench.results.writers.scorecard_texts import LEAD, LEGEND, TITLE, nothing_measured, origins, progress, split
 
-PARAMETERS = "Parameters\nlanguage model, else images, else order tasks"
+PARAMETERS = "Parameters\n(language model,\nelse image model)"
 """Heading of the column of parameters."""
 
 COSTS = {"time": "Step time", "memory": "Memory"}

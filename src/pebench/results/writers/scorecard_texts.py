@@ -33,11 +33,12 @@ LEGEND = (
     f"{NOTHING}: not measured or not known; *refuses*: no positions beyond the trained ones (its table can be "
     "interpolated, which is not measured here); *does not serve*: made for texts or images alone, or for causal "
     "models.",
-    f"No rank: a row that shares fewer than {FEWEST} seeds with most others, or of which a run failed. The runs that "
-    "did not fail went well, so that their mean is no mean of the encoding.",
+    f"No rank: a row that shares fewer than {FEWEST} seeds with most others, or has a failed run, as its other runs "
+    "are those that went well. It is neither bold nor advised. *(n=4, 1 failed)*: four runs have a value, one failed.",
     "Fused attention: *yes* where nothing is added to the attention logits; *with a bias* where PyTorch's kernel took "
     "a fixed bias on the device of the costs, at the shortest length; longer texts are computed in blocks by pebench.",
     CACHE,
+    "Parameters: of the encoding in the language model, else in the image model, else in the first order task.",
     "Models are small and training is short. The best of many means looks better than it is, because it was picked: "
     "differences to it are exploratory unless a suite declared them.",
 )

@@ -24,7 +24,7 @@ function weighed(row) {
 
 function rank() {
   for (const slider of weights) slider.closest("label").querySelector("output").textContent = slider.value;
-  for (const row of lines()) {
+  for (const row of weights.length ? lines() : []) {
     const cell = row.querySelector(".weighed"), value = weighed(row);
     cell.textContent = value === null ? "–" : value.toFixed(1);
     cell.dataset.value = value === null ? "" : value;
@@ -41,7 +41,7 @@ function narrow() {
   let shown = 0;
   for (const row of lines()) {
     const tags = row.dataset.tags.split(" ");
-    if (row.querySelector(".weighed").dataset.value !== "") tags.push("measured");
+    if (weights.length && row.querySelector(".weighed").dataset.value !== "") tags.push("measured");
     const out = wanted.some((name) => !tags.includes(name));
     row.classList.toggle("ruled-out", out);
     shown += !out && !row.hidden;
