@@ -12,7 +12,7 @@ import pytest
 from pebench.encodings.registry import encoding_cards
 from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
 from pebench.results.scorecard.build import without_finer_rates
-from pebench.results.scorecard.costs import Cost, read_costs
+from pebench.results.scorecard.costs import Cost
 from pebench.results.scorecard.ranks import Rank
 from pebench.results.writers.html.scorecard import FILTERS, scorecard_html, weighed_at_first
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
@@ -85,7 +85,7 @@ def test_a_cell_without_a_value_says_why(records: list[Record]) -> None:
     assert line(card, "rope-mixed").entries["language"].why == "does not serve"  # grids alone
     assert {measure.key for measure in card.measures} == {"language", "language-4x", "images", "images-1.5x"}
     assert {measure.group for measure in card.unmeasured} == {
-        "Lookup by index", "Lookup by distance", "Lookup from a mark", "Recall", "Parity", "Word problem",
+        "Language", "Lookup by index", "Lookup by distance", "Lookup from a mark", "Recall", "Parity", "Word problem",
         "Three cells", "Relative cell",
     }  # fmt: skip
 
@@ -145,6 +145,8 @@ def test_an_encoding_of_ones_own_has_a_row(records: list[Record]) -> None:
     card = scorecard([*records, *foreign])
     mine = line(card, "mine:Wave")
     assert (mine.card, mine.fused, mine.beyond, mine.parameters) == (None, None, "", 7)
+    assert "Conditions hide rows whose properties are not known: mine:Wave." in scorecard_html(card)
+    assert "properties are not known" not in scorecard_html(scorecard(records))
     assert mine.entries["language"].rank == Rank(1, 1, 1)
     assert mine.costs[256] == Cost()
     assert card.lines[-1] is mine
@@ -158,30 +160,30 @@ def test_what_is_known_without_runs(records: list[Record]) -> None:
     assert [line(card, label).beyond for label in ("rope", "learned", "randomized")] == ["goes on", "refuses", ""]
     caches = [line(card, label).kv_cache for label in ("alibi", "fox", "ntk-rope", "stack", "rope-mixed")]
     assert caches == ["works", "needs more", "goes stale", "", ""]  # the last serves images alone
-    assert [line(card, label).parameters for label in ("rope", "alibi")] == [7, None]
+    assert [line(card, label).parameters for label in ("rope", "fire", "alibi", "ssmax")] == [7, None, 0, None]
 
 
 def test_advice_names_the_best_and_what_is_as_good(records: list[Record]) -> None:
     found = {one.need: one for one in advice(scorecard(records))}
     assert [*found] == [
         "a language model at its trained length", "a language model that reads texts four times as long",
-        "a vision transformer at its trained size", "a vision transformer for 1.5 times the side",
+        "a vision transformer at its trained size", "a vision transformer for images 1.5 times as wide and high",
     ]  # fmt: skip
     one = found["a language model at its trained length"]
     assert (one.take, one.result, one.among, one.fewest) == (("rope",), "1.5150 ± 0.0373 bits per byte", 4, 3)
-    assert one.certainty == "the only one of 4 that may be the best"
+    assert one.certainty == "separably better than the other 3"
     near = [
         replace(record, metrics={"test/bits_per_byte": 1.5 + 0.02 * seed})
         for seed, record in enumerate(runs("lm-wikitext2", "alibi", {"": 1.0}))
     ]
     one = next(iter(advice(scorecard([*records, *near]))))
-    assert one.certainty == "best mean of 5; these may be the best too: alibi"
+    assert one.certainty == "best mean of 5; not separable from it: alibi (1.5200)"
 
 
 def test_advice_names_all_rows_that_are_equally_good(records: list[Record]) -> None:
     one = next(iter(advice(scorecard([*records, *runs("lm-wikitext2", "xpos", {"": 1.5})]))))
     assert one.take == ("rope", "xpos")
-    assert one.certainty == "equal, the best means of 5"
+    assert one.certainty == "equal means, separably better than the other 3"
 
 
 def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) -> None:
@@ -203,7 +205,7 @@ def test_it_says_how_many_are_measured(records: list[Record]) -> None:
 
 def test_it_says_how_many_rows_are_complete(records: list[Record]) -> None:
     text = scorecard_markdown(scorecard(records))
-    assert "Rows with a value wherever they can have one: 2 in language and images.\n" in text, "rope has no images"
+    assert "Complete rows: 2 in language and images.\n" in text, "rope has no images"
     more = [
         *runs("vit-cifar10", "learned", {"": 0.5}),
         *runs("seq-recall", "rope", {"": 0.9, "4x": 0.5}, tier="minute"),
@@ -232,6 +234,11 @@ def test_json_has_every_seed(records: list[Record]) -> None:
     (rope,) = [row for row in found["rows"] if row["encoding"] == "rope"]
     assert rope["cells"]["language"]["values"] == pytest.approx({"0": 1.5, "1": 1.515, "2": 1.53})
     assert rope["cells"]["images"] == {"why": "not measured"}
+
+
+def test_no_two_inputs_share_a_name(records: list[Record]) -> None:
+    names = re.findall(r'<input[^>]* name="([^"]*)"', scorecard_html(scorecard(records)))
+    assert len(names) == len({*names})
 
 
 def test_tags_of_rows_are_conditions_of_the_page(records: list[Record]) -> None:
@@ -290,6 +297,88 @@ def test_markdown_has_a_table_for_each_kind_of_column(records: list[Record]) -> 
     assert "For other kinds of model: " in parts["Order tasks, at the trained size"]
 
 
+def test_runs_of_ones_own_stand_beside_published_ones(folder: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "runs.jsonl"
+    own.parent.mkdir()
+    write_jsonl(runs("lm-wikitext2", "alibi", {"": 1.4}), own)
+    cards = [ask("report", "--scorecard", *map(str, folders)).text for folders in ([folder], [folder, own.parent])]
+    shown = [re.findall(r"^\| alibi +\|.*1\.4140 ± ", text, re.MULTILINE) for text in cards]
+    assert [len(rows) for rows in shown] == [0, 1]
+    assert "4 of 65" in cards[0]
+    assert "5 of 65" in cards[1]
+    assert "](../README.md" not in cards[1], "a folder of one's own has no such page"
+
+
+def test_a_row_of_ones_own_has_the_properties_of_its_class(
+    records: list[Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = 'from pebench.encodings.alibi import AlibiEncoding\n\n\nclass Mine(AlibiEncoding):\n    """Mine."""\n'
+    (tmp_path / "scorecard_row_of_mine.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "scorecard_row_of_mine:Mine"
+    own = [
+        replace(record, config=replace(record.config, encoding=name))
+        for record in runs("lm-wikitext2", "alibi", {"": 1.4})
+    ]
+    card = scorecard([*records, *own])
+    mine = line(card, name)
+    assert (mine.fused, mine.beyond, mine.kv_cache) == (False, "goes on", "works")
+    assert card.lines[-1] is mine
+    assert mine.entries["images"].why == "not measured"
+    assert "properties are not known" not in scorecard_html(card)
+
+
+def test_long_texts_in_overlapping_windows_have_a_column_and_a_need(records: list[Record]) -> None:
+    windows = [
+        *runs("lm-wikitext2", "xpos", {"": 1.5, "sliding": 1.4}),
+        *runs("lm-wikitext2", "swin-bias", {"": 1.7, "sliding": 1.6}),
+        *runs("lm-wikitext2", "fox", {"": 1.7, "sliding": 1.3}),
+    ]
+    card = scorecard([*records, *windows])
+    assert line(card, "swin-bias").entries["language-sliding"].estimate, "refuses longer windows, not these"
+    assert line(card, "learned").entries["language-sliding"].why == "not measured"
+    found = {one.need: one for one in advice(card)}
+    need = "texts longer than the trained length, read in overlapping windows"
+    assert (found[need].take, found[need].certainty) == (("fox",), "separably better than the other 2")
+    assert found[f"{need}, with a fused attention kernel"].take == ("xpos",)
+    assert found["a language model at its trained length, with a KV cache"].take == ("rope",)
+    text = scorecard_markdown(card)
+    assert "Language in overlapping windows<br>bits per byte" in text
+    assert "Every token is read twice" in text
+    assert "Every token is read twice" not in scorecard_markdown(scorecard(records))
+
+
+def test_sizes_are_said_from_records(records: list[Record]) -> None:
+    text = scorecard_markdown(scorecard(records))
+    assert "1,500 steps at 128 tokens, beyond it 512; 300 parameters." in text
+    assert "1,500 steps at 32 pixels a side, in patches of 4 × 4, beyond it 48; 300 parameters." in text
+
+
+def test_both_formats_share_a_legend(records: list[Record]) -> None:
+    card = scorecard(records)
+    text, page = scorecard_markdown(card), scorecard_html(card).replace("&#39;", "'")
+    for words in (
+        "*refuses*: no positions beyond",
+        "*does not serve*: made for texts",
+        "*with a bias* where PyTorch's",
+    ):
+        assert words in text
+        assert words.replace("*", "") in page
+    assert "set images to 0 to rank encodings for text alone. Scores have no interval." in page
+
+
+def test_parameters_are_of_any_column() -> None:
+    card = scorecard(runs("seq-parity", "fire", {"": 0.5}, tier="minute"))
+    assert line(card, "fire").parameters == 7
+
+
+def test_rows_without_parameters_are_those_that_add_none(records: list[Record]) -> None:
+    page = scorecard_html(scorecard(records))
+    free = {label: tags.split() for tags, label in re.findall(r'data-tags="([^"]*)">\n<th[^>]*>([^<]*)<', page)}
+    assert all("free" in free[label] for label in ("multiply", "ntk-rope", "yarn"))
+    assert not any("free" in free[label] for label in ("ssmax", "dape", "fire"))
+
+
 def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]) -> None:
     write_jsonl(records, tmp_path / "all.jsonl")
     assert ask("report", "--scorecard", str(tmp_path / "all.jsonl")).text == scorecard_markdown(scorecard(records))
@@ -298,7 +387,6 @@ def test_runs_of_ones_own_have_a_scorecard(tmp_path: Path, records: list[Record]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["runs"], "got a second folder too"),
         (["--suite", "core"], "got --suite too"),
         (["--records", "all.jsonl"], "got --records too"),
         (["--task", "mine:task"], "got --task too"),
@@ -317,9 +405,9 @@ def test_a_report_of_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_published_scorecard_is_made_of_the_published_records() -> None:
-    from pebench.cli.scorecard import published, published_files
+    from pebench.cli.scorecard import first_costs, published, published_files
 
-    card = scorecard(published(RESULTS), read_costs(RESULTS))
+    card = scorecard(published(RESULTS), first_costs(RESULTS))
     assert read_records(RESULTS / "core" / "runs.jsonl")  # there are any
     for path, text in published_files(card, RESULTS / "scorecard").items():
         assert path.read_text(encoding="utf-8") == text, "make scorecard"

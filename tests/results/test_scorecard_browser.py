@@ -9,7 +9,7 @@ from pebench.results.scorecard import scorecard
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.runs.records import Record
 from tests.results.test_browser import show
-from tests.results.test_scorecard import records, runs
+from tests.results.test_scorecard import RESULTS, records, runs
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 __all__ = ["records"]
@@ -71,6 +71,46 @@ def test_conditions_hide_rows_and_come_together(page: Any) -> None:
     assert not {"learned", "alibi", "add-qk"} & {*rows(page)}
     page.find_element("id", "words").send_keys("rope")
     assert all("rope" in name for name in rows(page))
+    assert output.text == f"{len(rows(page))} of 65 encodings shown."
+    assert [found.text for found in page.find_elements("css selector", "#filter output")] == [output.text]
+
+
+def test_without_any_weight_it_says_that_there_is_no_score(page: Any) -> None:
+    output = page.find_element("id", "weightless")
+    assert output.text == ""
+    for key in ("language", "images"):
+        weigh(page, key, 0)
+    assert output.text == "All weights are 0, so that no encoding has a score."
+    weigh(page, "images", 1)
+    assert output.text == ""
+
+
+def test_without_a_script_there_is_no_column_of_scores(page: Any) -> None:
+    def shown() -> bool:
+        return page.find_element("css selector", "#card thead .weighed").is_displayed()
+
+    assert shown()
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    page.refresh()
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert not shown()
+    assert len(rows(page)) == 65
+
+
+def test_paper_holds_the_whole_table(driver: Any, records: list[Record]) -> None:
+    """All columns of the published card, on A3 in landscape without its margins: 404 mm at 96 dots an inch."""
+    show(driver, (RESULTS / "scorecard" / "page.html").as_uri(), width=1527, medium="print")
+    assert driver.execute_script("return document.documentElement.scrollWidth") <= 1527
+    assert "size: a3 landscape" in scorecard_html(scorecard(records)).lower()
+
+
+def test_a_page_of_nothing_has_no_errors(driver: Any, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(scorecard_html(scorecard([])), encoding="utf-8")
+    driver.get_log("browser")
+    show(driver, (tmp_path / "page.html").as_uri(), width=1280)
+    assert not [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    choose(driver, "any")
+    assert len(rows(driver)) == 65
 
 
 def test_a_phone_scrolls_the_table_in_its_box(page: Any) -> None:

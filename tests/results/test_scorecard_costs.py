@@ -9,11 +9,12 @@ import pytest
 
 from pebench.benchmarks.studies import encoding_costs
 from pebench.benchmarks.studies.step_costs import UNSERVED, Question, StepCost
+from pebench.cli.scorecard import first_costs
 from pebench.errors import UserError
 from pebench.results.scorecard import Scorecard, scorecard
 from pebench.results.scorecard.costs import FILE, Cost, Costs, read_costs
 from pebench.results.writers.html.scorecard import scorecard_html
-from pebench.results.writers.scorecard import cost_columns, scorecard_json, scorecard_markdown
+from pebench.results.writers.scorecard import cost_columns, fused_word, scorecard_json, scorecard_markdown
 from pebench.runs.records import Record, write_jsonl
 from tests.cli.asking import ask
 from tests.results.test_scorecard import line, records
@@ -25,7 +26,10 @@ COSTS = Costs(
     {
         "rope": {256: Cost(1.04, 1.1), 1024: Cost(1.02, 1.05)},
         "wall": {256: Cost(9.5, 7.25), 4096: Cost(why="more than 8 GiB")},
+        "add": {256: Cost(0.97, 1.2, rounds=5)},
+        "alibi": {256: Cost(1.0, 1.0, kernel="sdpa with bias")},
     },
+    {"rope-mixed": {256: Cost(1.09, 1.4), 1024: Cost(1.07, 1.47)}, "learned": {256: Cost(1.01, 0.9)}},
 )
 
 
@@ -43,15 +47,36 @@ def write(folder: Path, figures: Any) -> Path:
 def test_a_row_has_time_and_memory_at_each_length(card: Scorecard) -> None:
     found = {title.partition("\n")[0]: cells for title, cells in cost_columns(card).items()}
     assert [*found] == [
-        f"{cost} at {tokens} tokens" for cost in ("Step time", "Memory") for tokens in ("256", "1,024", "4,096")
+        f"{cost} at {size}"
+        for cost in ("Step time", "Memory")
+        for size in ("256 tokens", "1,024 tokens", "4,096 tokens", "256 patches", "1,024 patches")
     ]
-    place = {label: card.lines.index(line(card, label)) for label in ("rope", "wall", "alibi")}
+    place = {label: card.lines.index(line(card, label)) for label in ("rope", "wall", "fire", "rope-mixed")}
     rows = {label: [cells[row].text for cells in found.values()] for label, row in place.items()}
     assert rows == {
-        "rope": ["1.04", "1.02", "–", "1.10", "1.05", "–"],
-        "wall": ["9.50", "–", "more than 8 GiB", "7.25", "–", "more than 8 GiB"],
-        "alibi": ["–"] * 6,
+        "rope": ["1.04", "1.02", *["–"] * 3, "1.10", "1.05", *["–"] * 3],
+        "wall": ["9.50", "–", "more than 8 GiB", "–", "–", "7.25", "–", "more than 8 GiB", "–", "–"],
+        "fire": ["–"] * 10,
+        "rope-mixed": [*["–"] * 3, "1.09", "1.07", *["–"] * 3, "1.40", "1.47"],
     }
+
+
+def test_it_says_how_often_costs_were_measured_and_how_far_they_scatter(card: Scorecard) -> None:
+    text = scorecard_markdown(card)
+    assert "7 of 8 costs are of one round." in text
+    assert "lie between 0.97 and 1.01 in time, 0.90 and 1.20 in memory." in text
+
+
+def test_a_fixed_bias_that_the_kernel_took_is_told(card: Scorecard) -> None:
+    words = {row: fused_word(line(card, row)) for row in ("rope", "alibi", "fire", "stack")}
+    assert words == {"rope": "yes", "alibi": "with a bias", "fire": "no", "stack": "–"}
+
+
+def test_costs_are_from_the_first_folder_that_has_them(tmp_path: Path) -> None:
+    one, other = ({"device": device, "costs": {}} for device in ("cpu", "cuda"))
+    folders = [tmp_path / "none", write(tmp_path / "one", one), write(tmp_path / "other", other)]
+    assert first_costs(*folders).device == "cpu"
+    assert first_costs(folders[0]) == Costs()
 
 
 def test_pages_show_them(card: Scorecard, records: list[Record]) -> None:
@@ -90,18 +115,19 @@ def test_the_figures_of_the_study_are_read(tmp_path: Path, monkeypatch: pytest.M
     assert costs.of("rope")[256] == Cost(1.25, 1.0)
     assert costs.of("rope")[4096] == Cost()  # the quick study has short texts
     assert costs.of("rope-mixed")[256] == Cost(why="does not serve")
+    assert next(iter(costs.images["rope-mixed"].values())) == Cost(1.25, 1.0)
 
 
 def test_the_command_takes_them_from_the_folder(tmp_path: Path, records: list[Record]) -> None:
     cell = {"time": 1.5, "memory": 2.5, "rounds": []}
-    write(tmp_path, {"device": "cuda", "costs": {"rope": {"text": {"256": cell}, "image": {"256": {}}}}})
+    write(tmp_path, {"device": "cuda", "costs": {"rope": {"text": {"256": cell}, "image": {"256": cell}}}})
     (tmp_path / "core").mkdir()
     write_jsonl(records, tmp_path / "core" / "runs.jsonl")
     text = ask("report", "--scorecard", str(tmp_path)).text
     assert "on a GPU" in text
     results, row = [row for row in text.splitlines() if row.startswith("| rope ")]
     assert "1.50" not in results
-    assert re.search(r" 1\.50 .* 2\.50 ", row)
+    assert re.search(r" 1\.50 .* 1\.50 .* 2\.50 .* 2\.50 ", row)
 
 
 @pytest.mark.parametrize("figures", [[], {}, {"device": "cpu", "costs": {"rope": {"text": {"256": {"time": "fast"}}}}}])

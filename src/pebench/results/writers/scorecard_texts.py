@@ -98,7 +98,8 @@ def origins(card: Scorecard) -> Iterator[str]:
             "Every token is read twice, and half of the tokens have more context."
         )
     yield _costs(card)
-    if missing := dict.fromkeys(measure.task for measure in card.unmeasured):
+    measured = {measure.task for measure in card.measures}
+    if missing := dict.fromkeys(measure.task for measure in card.unmeasured if measure.task not in measured):
         yield f"Not measured yet: {', '.join(f'`{task}`' for task in missing)}."
 
 
