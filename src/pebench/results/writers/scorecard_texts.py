@@ -17,8 +17,8 @@ LEAD = (
     "over seeds with half its 95 % interval; then its rank in the column and, in brackets, the ranks that the seeds "
     "leave open. Two rows are separable if a paired t-test finds a difference at 5 %, corrected (Bonferroni) for "
     "comparing a row with all others. Means and ranks are of all seeds of a row, separability of the seeds that two "
-    "rows share; n is the number of seeds where it is not the usual one of the column. Bold: no other row is separably "
-    "better."
+    "rows share; a cell gives n if most rows of its column have another number of seeds. Bold: no other row is "
+    "separably better."
 )
 """How to read the table."""
 
@@ -88,9 +88,11 @@ def origins(card: Scorecard) -> Iterator[str]:
         measures = [measure for measure in card.measures if measure.task == key]
         measure, table = measures[0], card.tables[measures[0].key]
         seeds = sorted({entry.estimate.n for line in card.lines if (entry := line.entries[measure.key]).estimate})
-        count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+        count = f"{seeds[0]} seeds"
+        if len(seeds) > 1:
+            count = f"{seeds[0]} to {seeds[-1]} seeds, mostly {card.usual_seeds[measure.key]}"
         rates = "learning rate selected for each row" if table.config.selected else "one learning rate for all rows"
-        runs = f"tier {measure.tier}, {count} seeds, {rates}, protocol {table.protocol}"
+        runs = f"tier {measure.tier}, {count}, {rates}, protocol {table.protocol}"
         yield f"{measure.group}: `{measure.task}`, {runs}; {_sizes(measures, table)}."
     if any(measure.size == SLIDING for measure in card.measures):
         yield (
