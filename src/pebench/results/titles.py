@@ -112,12 +112,12 @@ def margin_text(margin: float, task: Task) -> str:
 
 
 def runs_note(count: int, usual: int, failed: int = 0) -> str:
-    """Return a note that a figure is of other runs than those beside it, fewer or more, or that some failed.
+    """Return a note that a figure is of fewer runs than those beside it, or that runs of it failed; else nothing.
 
     Example:
         >>> runs_note(8, 8), runs_note(4, 8, failed=1)
         ('', ' (n=4, 1 failed)')
     """
-    notes = [f"n={count}"] if count != usual else []
+    notes = [f"n={count}"] if count < usual else []
     notes += [f"{failed} failed"] if failed else []
     return f" ({', '.join(notes)})" if notes else ""

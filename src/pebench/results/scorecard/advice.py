@@ -70,6 +70,9 @@ NEEDS = (
 )
 """The needs of the page. A new one is a line here."""
 
+MOST_NAMED = 6
+"""Encodings not separable from the best one that a sentence names; further ones are counted."""
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -103,7 +106,8 @@ class Advice:
             best, them = f"equal means, the best of {self.among}", "them"
         else:
             best, them = f"best mean of {self.among}", "it"
-        near = ", ".join(f"{label} ({mean})" for label, mean in self.as_good.items())
+        named = [f"{label} ({mean})" for label, mean in self.as_good.items()]
+        near = ", ".join(named[:MOST_NAMED] + [f"{len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED))
         return f"{best}; not separable from {them}: {near}" if near else best
 
 

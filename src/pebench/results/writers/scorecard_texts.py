@@ -13,12 +13,11 @@ from pebench.results.tables import Table
 TITLE = "Scorecard"
 
 LEAD = (
-    "Every encoding of pebench in one table: how well it does, at the trained size and beyond it. A cell is the mean "
-    "over seeds with half its 95 % interval; then its rank in the column and, in brackets, the ranks that the seeds "
-    "leave open. Two rows are separable if a paired t-test finds a difference at 5 %, corrected (Bonferroni) for "
-    "comparing a row with all others. Means and ranks are of all seeds of a row, separability of the seeds that two "
-    "rows share; a cell gives n if most rows of its column have another number of seeds. Bold: no other row is "
-    "separably better."
+    "Every encoding of pebench in one table, at the trained size and beyond it. A cell has the mean over seeds with half "
+    "its 95 % interval, and the rank in its column; in brackets stand the ranks that the seeds leave open. Bold: no "
+    "other row is separably better. Two rows are separable if a paired t-test over the seeds that both have finds a "
+    "difference at 5 %, corrected (Bonferroni) for comparing a row with all others. n stands where a row has fewer "
+    "seeds than most."
 )
 """How to read the table."""
 
