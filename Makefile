@@ -86,7 +86,7 @@ gpu-speed:  ## Measure training on a GPU, in ten minutes at most: a step, fastes
 	python -m benchmarks.studies.many_runs --device cuda --minutes 3.5 --output results/studies/many_runs.md $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR))
 	python -m benchmarks.studies.throughput --device cuda --tuned --peers --minutes 5 --output results/studies/throughput-gpu.md
 
-gpu-queue:  ## Go on with the large suites on a GPU for 12 minutes, where the last turn ended
+gpu-queue:  ## Go on with the large suites on a GPU for 9 minutes, where the last turn ended
 	python -m benchmarks.gpu_queue $(if $(PEBENCH_DATA_DIR),--data-dir $(PEBENCH_DATA_DIR))
 
 report:  ## Measure reports of very many runs

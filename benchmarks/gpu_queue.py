@@ -21,6 +21,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from pebench.benchmarks.gpu_smoke import smoke
 from pebench.config import RunConfig
 from pebench.engine.execution import execution
 from pebench.engine.plans import make_plan
@@ -30,7 +31,6 @@ from pebench.errors import UserError
 from pebench.runs.plan import load_records
 from pebench.runs.records import Record
 from pebench.runs.suite import Suite, load_suite
-from pebench.runs.suite.values import settings_for
 from pebench.tasks import find_task
 
 MARGIN = 1.15
@@ -57,7 +57,7 @@ class Item:
     Args:
         suite: Its name.
         rate: Training steps a second of all its runs together, validation and tests included.
-        jobs: Runs at a time.
+        jobs: Most runs at a time; see `jobs_of`.
         source: Where the rate is from.
     """
 
@@ -80,17 +80,6 @@ QUEUE = (
 )
 """The suites in order of worth."""
 
-STAND_INS = {
-    "lm": ("lm-grammar", {"data.vocab_size": 35, "data.max_len": 128}),
-    "vit": ("vit-digits", {}),
-}
-"""Embedded tasks that a smoke run trains in place of others, and their settings, by the first word of a task's name."""
-
-TINY = {
-    "model.d_model": 32, "model.num_layers": 1, "model.num_heads": 2, "train.max_steps": 2, "train.batch_size": 64,
-    "train.evaluations": 1, "train.beyond": "2", "train.precision": "32-true",
-}  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -99,12 +88,14 @@ class Progress:
     Args:
         total: Number of its runs.
         failed: Number of runs that failed, which are not made again.
-        left: Number of runs without a record, here or published.
+        stuck: Number of runs that are tested only once a failed one, which is to select for them, is made again.
+        left: Number of other runs without a record, here or published.
         steps: Training steps of those.
     """
 
     total: int
     failed: int
+    stuck: int
     left: int
     steps: int
 
@@ -120,10 +111,10 @@ def progress(suite: Suite, out: Path) -> Progress:
         runs += asked
     left = [run for run in runs if run.key not in records]
     # Of rows whose rate is not chosen yet: in a suite that selects, all runs have the same number of steps.
-    later = plan.undecided(records)
+    later, rows = plan.undecided(records, retrying=False), plan.undecided(records)
     steps = sum(run.train.max_steps for run in left) + later * plan.kinds[0].train.max_steps
     failed = sum(not record.ok for record in records.values())
-    return Progress(len(runs) + later, failed, len(left) + later, steps)
+    return Progress(len(runs) + rows, failed, rows - later, len(left) + later, steps)
 
 
 def minutes_of(item: Item, left: Progress) -> float:
@@ -131,18 +122,31 @@ def minutes_of(item: Item, left: Progress) -> float:
     return MARGIN * left.steps / item.rate / 60
 
 
-def table(out: Path, data_dir: Path | None) -> str:
+def jobs_of(item: Item, minutes: float) -> int:
+    """Return how many runs of a suite are made at a time in a turn of so many minutes.
+
+    At most as many as finish within half of it: the rate is that of all of them, so n at a time take n times as long.
+    Where none finishes, a turn leaves no record, and a machine that forgets loses all.
+    """
+    seconds = max(kind.train.max_steps for kind in make_plan(item.suite).kinds) / item.rate
+    return max(1, min(item.jobs, int(30 * minutes / seconds)))
+
+
+def table(out: Path, data_dir: Path | None, minutes: float) -> str:
     """Return the queue as a table: runs that are done and left, minutes, and the data that a turn needs."""
     rows = []
     for item in QUEUE:
         suite = load_suite(item.suite)
         now = progress(suite, out / item.suite)
-        minutes, size = minutes_of(item, now), data_size(suite, data_dir)
+        size = data_size(suite, data_dir)
         rows.append([
-            item.suite, f"{now.total - now.left} of {now.total}", now.failed, f"{minutes:.0f}",
-            "-" if size is None else f"{size / 2**20:.0f}", item.jobs, item.rate, item.source,
+            item.suite, f"{now.total - now.left - now.stuck} of {now.total}", now.failed, now.stuck,
+            f"{minutes_of(item, now):.0f}", "-" if size is None else f"{size / 2**20:.0f}", jobs_of(item, minutes),
+            item.rate, item.source,
         ])  # fmt: skip
-    heads = ["suite", "runs done", "failed", "minutes left", "data, MB", "at a time", "steps/s", "rate by"]
+    heads = [
+        "suite", "runs done", "failed", "wait for them", "minutes left", "data, MB", "at a time", "steps/s", "rate by"
+    ]  # fmt: skip
     return tabulate(rows, headers=heads, disable_numparse=True)
 
 
@@ -169,11 +173,13 @@ def work(options: argparse.Namespace) -> int:
     """Go on with the suites that are not complete, in order, until the time is over.
 
     Returns:
-        The exit status: that of a command which fails, 130 after Ctrl-C or SIGTERM, else 0.
+        The exit status: 130 after Ctrl-C or SIGTERM, 2 where a suite cannot run, that of a suite of which a run
+        failed, else 0.
 
     Raises:
         UserError: Where there is no GPU and one is asked for.
     """
+    end = time.monotonic() + 60 * options.minutes
     import torch  # here, as it takes seconds
 
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -181,7 +187,7 @@ def work(options: argparse.Namespace) -> int:
             "expected a GPU that this torch can use, found none. --smoke tries the suites on processors, and --device "
             "cpu trains them there, for weeks."
         )
-    end = time.monotonic() + 60 * options.minutes
+    failed = 0
     for item in QUEUE:
         out = options.out / item.suite
         if not progress(load_suite(item.suite), out).left:
@@ -191,15 +197,16 @@ def work(options: argparse.Namespace) -> int:
             break
         print(f"queue: {item.suite}, for {left / 60:.1f} minutes at most", flush=True)
         status = run_for(command_of(item, out, options), left)
-        if status:
+        if status in (2, 130):
             return status
-    return 0
+        failed = failed or status  # a run that failed is no reason for the other suites to wait
+    return failed
 
 
 def command_of(item: Item, out: Path, options: argparse.Namespace) -> list[str]:
     """Return the command that makes the runs of a suite."""
     words = [sys.executable, "-m", "pebench", "run", "--suite", item.suite, "--out", str(out)]
-    words += ["--jobs", str(options.jobs or item.jobs), "--device", options.device]
+    words += ["--jobs", str(options.jobs or jobs_of(item, options.minutes)), "--device", options.device]
     return words + (["--data-dir", str(options.data_dir)] if options.data_dir else [])
 
 
@@ -235,38 +242,6 @@ def run_for(command: Sequence[str], seconds: float) -> int:
             return 0
 
 
-def small(suite: Suite) -> Suite:
-    """Return a suite of two steps of the last row of a suite, at its smallest size, on data of this package."""
-    task, settings = STAND_INS[suite.tasks[0].partition("-")[0]]
-    found = settings_for(suite.tasks[0], suite.settings)
-    for name, values in suite.vary.items():
-        found |= {name: values[0], **suite.along.get(name, {}).get(values[0], {})}
-    return Suite(
-        f"smoke of {suite.name}", suite.question, [task], suite.encodings[-1:], 1, "smoke", found | TINY | settings
-    )
-
-
-def smoke(out: Path) -> int:
-    """Make two steps of a small run of every suite, on processors.
-
-    Returns:
-        The exit status: 1 if a run fails.
-    """
-    from pebench.engine.run import run_suite  # here, as it loads torch
-
-    failed = 0
-    for item in QUEUE:
-        found = run_suite(
-            small(load_suite(item.suite)), out / item.suite, executor="sequential", device="cpu", threads=1
-        )
-        bad = [record for record in found.records if not record.ok]
-        print(f"{item.suite}: {'failed' if bad else 'ok'}", flush=True)
-        for record in bad:
-            print(f"  {record.config.label}: {record.error}", file=sys.stderr)
-        failed += len(bad)
-    return 1 if failed else 0
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_queue", description=__doc__.split("\n")[0])
@@ -274,18 +249,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what.add_argument("--list", action="store_true", help="print what is done, what is left and what it costs")
     what.add_argument("--prepare", action="store_true", help="make the tensors of all data")
     what.add_argument("--smoke", action="store_true", help="two steps of a small run of every suite, on processors")
-    parser.add_argument("--minutes", type=float, default=12.0, help="length of a turn (default: 12)")
+    parser.add_argument("--minutes", type=float, default=9.0, help="length of a turn (default: 9)")
     parser.add_argument("--out", type=Path, default=Path("runs"), help="folder of the suites' folders (default: runs)")
     parser.add_argument("--data-dir", type=Path, help="local data instead of downloads")
     parser.add_argument("--device", default="cuda", help="where to train: cuda (default), cpu or auto")
-    parser.add_argument("--jobs", type=int, help="runs at a time (default: each suite's own)")
+    parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as finish within half a turn)")
     options = parser.parse_args(arguments)
     try:
         if options.smoke:
             with tempfile.TemporaryDirectory() as folder:
-                return smoke(Path(folder))
+                return smoke([item.suite for item in QUEUE], Path(folder))
         if options.list:
-            print(table(options.out, options.data_dir))
+            print(table(options.out, options.data_dir, options.minutes))
         elif options.prepare:
             prepare(options.data_dir)
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pebench.benchmarks import gpu_queue
+from pebench.benchmarks import gpu_queue, gpu_smoke
 from pebench.benchmarks.gpu_queue import QUEUE, Item
 from pebench.engine.plans import make_plan
 from pebench.runs.records import Record, write_record
@@ -36,7 +36,7 @@ def test_a_suite_says_what_is_asked_expected_and_decided(item: Item) -> None:
     assert suite.decision
     assert suite.margin
     assert suite.shared_machine == (item.jobs > 1)
-    assert find_task(suite.tasks[0]).name.partition("-")[0] in gpu_queue.STAND_INS
+    assert find_task(suite.tasks[0]).name.partition("-")[0] in gpu_smoke.STAND_INS
     assert item.rate > 0
     assert item.source
 
@@ -44,12 +44,41 @@ def test_a_suite_says_what_is_asked_expected_and_decided(item: Item) -> None:
 def test_what_is_published_and_recorded_is_not_left(tmp_path: Path) -> None:
     suite = load_suite("ladder-29m")
     runs = make_plan(suite).testing({})
-    assert gpu_queue.progress(suite, tmp_path) == gpu_queue.Progress(12, 0, 12, 12 * 20_800)
+    assert gpu_queue.progress(suite, tmp_path) == gpu_queue.Progress(12, 0, 0, 12, 12 * 20_800)
     write_record(Record(runs[0], metrics={"test/bits_per_byte": 1.0}), tmp_path)
     write_record(Record(runs[1], status="failed", error={"kind": "out of memory", "reason": "no room"}), tmp_path)
-    assert gpu_queue.progress(suite, tmp_path) == gpu_queue.Progress(12, 1, 10, 10 * 20_800)
+    assert gpu_queue.progress(suite, tmp_path) == gpu_queue.Progress(12, 1, 0, 10, 10 * 20_800)
     scorecard = gpu_queue.progress(load_suite("full-scorecard"), tmp_path)
     assert (scorecard.total, scorecard.left, scorecard.steps) == (228, 186, 186 * 2000)
+
+
+def test_runs_that_wait_for_a_failed_one_are_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, records = make_plan(suite := load_suite("full-rivals-tied")), dict[str, Record]()
+    for number, run in enumerate(plan.selecting()):
+        record = Record(run, metrics={"val/loss": 3.0, "best_step": 2000})
+        if not number:
+            record = Record(run, status="failed", error={"kind": "out of memory", "reason": "no room"})
+        write_record(record, tmp_path / suite.name)
+        records[run.key] = record
+    assert gpu_queue.progress(suite, tmp_path / suite.name) == gpu_queue.Progress(32, 1, 5, 15, 15 * 2000)
+    for run in plan.testing(records):
+        write_record(Record(run, metrics={"test/bits_per_byte": 1.0}), tmp_path / suite.name)
+    assert gpu_queue.progress(suite, tmp_path / suite.name) == gpu_queue.Progress(32, 1, 5, 0, 0)
+    assert gpu_queue.table(tmp_path, None, 9).splitlines()[3].split()[:6] == [suite.name, "27", "of", "32", "1", "5"]
+    asked: list[list[str]] = []
+    monkeypatch.setattr(gpu_queue, "run_for", lambda command, _: asked.append(command) or 0)
+    monkeypatch.setattr(gpu_queue, "QUEUE", tuple(Item(name, 192, 3, "") for name in (suite.name, "full-rivals-pace")))
+    assert gpu_queue.main(["--out", str(tmp_path), "--device", "cpu"]) == 0
+    assert [command[command.index("--suite") + 1] for command in asked] == ["full-rivals-pace"]
+
+
+@pytest.mark.parametrize("minutes", [9.0, 12.0, 60.0])
+@pytest.mark.parametrize("item", QUEUE, ids=lambda item: item.suite)
+def test_a_run_takes_half_a_turn_at_most(item: Item, minutes: float) -> None:
+    jobs = gpu_queue.jobs_of(item, minutes)
+    seconds = [jobs * kind.train.max_steps / item.rate for kind in make_plan(item.suite).kinds]
+    assert 1 <= jobs <= item.jobs
+    assert max(seconds) <= 60 * minutes / 2
 
 
 def test_the_list_has_minutes_by_rate_and_the_size_of_the_data(
@@ -58,10 +87,11 @@ def test_the_list_has_minutes_by_rate_and_the_size_of_the_data(
     monkeypatch.setattr(gpu_queue, "QUEUE", (Item("ladder-29m", 100, 6, "a guess"),))
     (tmp_path / "imdb").mkdir()
     (tmp_path / "imdb" / "train.parquet").write_bytes(b"0" * 3 * 2**20)
-    assert gpu_queue.main(["--list", "--out", str(tmp_path), "--data-dir", str(tmp_path)]) == 0
+    words = ["--list", "--minutes", "15", "--out", str(tmp_path), "--data-dir", str(tmp_path)]
+    assert gpu_queue.main(words) == 0
     row = capsys.readouterr().out.splitlines()[-1].split()
     minutes = gpu_queue.MARGIN * 12 * 20_800 / 100 / 60
-    assert row == ["ladder-29m", "0", "of", "12", "0", f"{minutes:.0f}", "3", "6", "100", "a", "guess"]
+    assert row == ["ladder-29m", "0", "of", "12", "0", "0", f"{minutes:.0f}", "3", "2", "100", "a", "guess"]
 
 
 def test_a_command_that_ends_in_time_has_its_status() -> None:
@@ -78,23 +108,26 @@ def test_a_signal_is_handed_on_to_the_runs(signal: str) -> None:
     assert gpu_queue.run_for([sys.executable, "-c", HANDS_ON.format(signal=signal)], 3600) == 130
 
 
-def test_turns_go_through_what_is_left_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("status", [0, 1, 2, 130])
+def test_turns_go_through_what_is_left_in_order(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that fails is no reason to stop; a suite that cannot run, and Ctrl-C, are."""
     asked: list[list[str]] = []
 
     def run_for(command: list[str], seconds: float) -> int:
         assert 60 < seconds < 5 * 60
         asked.append(command)
-        return len(asked) // 2  # the second one fails
+        return status if len(asked) == 2 else 0
 
     monkeypatch.setattr(gpu_queue, "run_for", run_for)
     done = make_plan(load_suite("nanogpt")).testing({})
     for run in done:
         write_record(Record(run, metrics={"test/bits_per_byte": 1.0}), tmp_path / "nanogpt")
     names = ("nanogpt", "ladder-29m", "ladder", "long")
-    monkeypatch.setattr(gpu_queue, "QUEUE", tuple(Item(name, 1, 3, "a guess") for name in names))
-    assert gpu_queue.main(["--minutes", "5", "--out", str(tmp_path), "--device", "cpu"]) == 1
-    assert [command[command.index("--suite") + 1] for command in asked] == ["ladder-29m", "ladder"]
-    assert asked[0][-4:] == ["--jobs", "3", "--device", "cpu"]
+    monkeypatch.setattr(gpu_queue, "QUEUE", tuple(Item(name, 300, 3, "a guess") for name in names))
+    assert gpu_queue.main(["--minutes", "5", "--out", str(tmp_path), "--device", "cpu"]) == status
+    begun = ["ladder-29m", "ladder", "long"][: 2 if status > 1 else 3]
+    assert [command[command.index("--suite") + 1] for command in asked] == begun
+    assert asked[0][-4:] == ["--jobs", "2", "--device", "cpu"]
     assert str(tmp_path / "ladder-29m") in asked[0]
 
 
@@ -111,13 +144,13 @@ def test_without_a_gpu_it_says_so(
     assert capsys.readouterr().err.startswith("queue: expected a GPU that this torch can use, found none.")
 
 
-def test_two_steps_of_each_suite_run_on_processors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpu_queue.smoke(tmp_path) == 0
+def test_two_steps_of_each_suite_run_on_processors(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu_queue.main(["--smoke"]) == 0
     assert capsys.readouterr().out.count(": ok\n") == len(QUEUE)
 
 
 def test_a_small_suite_keeps_what_the_suite_is_about() -> None:
-    (tied, small) = (gpu_queue.small(load_suite(f"full-rivals-{name}")) for name in ("tied", "small"))
+    (tied, small) = (gpu_smoke.small(load_suite(f"full-rivals-{name}")) for name in ("tied", "small"))
     assert all(kind.model.tied and kind.train.max_steps == 2 for kind in tied.kinds())
     assert {kind.label for kind in small.kinds()} == {"learned (pace=1.0, ratio=0.02)"}
     assert all(kind.model.token_scale == 0.02 for kind in small.kinds())
@@ -126,9 +159,8 @@ def test_a_small_suite_keeps_what_the_suite_is_about() -> None:
 def test_a_smoke_run_that_fails_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(gpu_queue, "QUEUE", QUEUE[-1:])
     monkeypatch.setattr("pebench.training.runner.train", lambda *_: 1 / 0)
-    assert gpu_queue.smoke(tmp_path) == 1
+    assert gpu_smoke.smoke(["nanogpt"], tmp_path) == 1
     answer = capsys.readouterr()
     assert answer.out == "nanogpt: failed\n"
     assert "ZeroDivisionError" in answer.err

@@ -19,11 +19,15 @@ SUITE = Suite(
     margin=BITS_MARGIN,
     declared="2026-11-28 11:10",
     shared_machine=True,
-    cost="12 runs, 49 minutes on one H100, six at a time (estimated)",
+    cost="12 runs, 49 minutes or more on one H100, one at a time (estimated)",
     expect="Both leads lie within the intervals that the three sizes of `ladder` predict for 28 million parameters.",
     decision=(
         "`python -m benchmarks.ladder` fits the three sizes of `ladder` alone, predicts this one, and then fits all "
         "four. The smaller sizes' slope stands if both leads lie within their predicted intervals. Three tokens a "
         "parameter are 85 million here, about five times through the reviews."
+    ),
+    remarks=(
+        "On 2026-11-30, before any run, runs at a time went from six to one, so that a run ends within half a turn of "
+        "the queue. The cost says so.",
     ),
 )  # fmt: skip

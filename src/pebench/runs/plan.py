@@ -106,14 +106,18 @@ class Plan:
             sorted(runs, key=lambda config: tasks.index(config.task))
         )  # sorting keeps the order of equals
 
-    def undecided(self, records: Mapping[str, Record]) -> int:
+    def undecided(self, records: Mapping[str, Record], retrying: bool = True) -> int:
         """Return the number of runs that will be tested with values that are not chosen yet.
 
         Args:
             records: Records of the selecting runs, by key. A kind whose every value failed to train is never tested.
+            retrying: False where failed runs are kept: then a kind that waits for one is never tested either.
         """
-        kinds = [kind for kind in self.kinds if not all(trial.settled for _, trial in self._tried(kind, records))]
-        return len(self.suite.tested_seeds) * len(kinds)
+        kinds = 0
+        for kind in self.kinds:
+            waiting = [trial for _, trial in self._tried(kind, records) if not trial.settled]
+            kinds += bool(waiting) and (retrying or all(len(trial.records) < trial.seeds for trial in waiting))
+        return len(self.suite.tested_seeds) * kinds
 
 
 def unique_runs(configs: Iterable[RunConfig]) -> list[RunConfig]:
