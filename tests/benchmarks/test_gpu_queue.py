@@ -8,6 +8,7 @@ import torch
 
 from pebench.benchmarks import gpu_queue, gpu_smoke
 from pebench.benchmarks.gpu_queue import QUEUE, Item
+from pebench.engine.executors.local import TERMINATION_S
 from pebench.engine.plans import make_plan
 from pebench.runs.records import Record, write_record
 from pebench.runs.suite import load_suite, suite_files
@@ -99,6 +100,7 @@ def test_a_command_that_ends_in_time_has_its_status() -> None:
 
 
 def test_a_turn_ends_when_its_time_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    assert TERMINATION_S < gpu_queue.ENDING_S
     assert gpu_queue.run_for([sys.executable, "-c", "import time; time.sleep(3600)"], 0.1) == 0
     assert "the next turn goes on from here" in capsys.readouterr().out
 

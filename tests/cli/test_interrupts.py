@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pebench.engine.executors.worker import failed_record
+from pebench.engine.signals import Terminated
 from pebench.runs.records import find_record, read_records, write_record
 from pebench.tasks import configure
 from tests.cli.asking import SIGNAL, SMOKE, TWO_BY_TWO, ask, pebench
@@ -30,6 +31,22 @@ def test_failures_that_were_to_be_tried_again_outlast_an_interruption(
     monkeypatch.setattr("pebench.engine.run.find_executor", lambda name: interrupted)
     assert ask(*SMOKE, "--pe", "add", "--pe", "rope", "--seed", "0", "--retry-failed", out=tmp_path).code == 130
     assert [(r.config.encoding, r.ok) for r in read_records(tmp_path)] == [("add", True), ("rope", False)]
+
+
+def test_sigterm_is_told_from_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "signal", SIGNAL)
+    told: list[type[BaseException]] = []
+
+    def execute(*_: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            told.append(type(error))
+            raise
+
+    monkeypatch.setattr("pebench.engine.run.find_executor", lambda name: execute)
+    assert ask(*SMOKE, "--pe", "add", "--seed", "0", out=tmp_path).code == 130
+    assert told == [Terminated]
 
 
 def test_the_end_of_a_command_leaves_signals_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

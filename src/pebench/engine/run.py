@@ -27,7 +27,7 @@ from pebench.engine.pace import long_wait
 from pebench.engine.plans import UNDECLARED, listed, make_plan, plain
 from pebench.engine.precision import settled
 from pebench.engine.published import published_text, take_published
-from pebench.engine.signals import handling
+from pebench.engine.signals import handling, terminate
 from pebench.formatting import counted
 from pebench.results.frame import Results
 from pebench.results.provenance import changed_plugins
@@ -277,7 +277,7 @@ def _prepared(
     options = replace(options, retried=frozenset(record.checksum for record in failed))
     if warning:
         observer.note(warning)
-    with handling({signal.SIGTERM: signal.default_int_handler}):  # as on Ctrl-C
+    with handling({signal.SIGTERM: terminate}):  # as on Ctrl-C
         make_writable(how.out)  # not earlier: a mistake leaves no empty folder
         write_plan(stage.runs, how.out)  # by which `pebench status` knows of runs that have not begun
         observer.started()

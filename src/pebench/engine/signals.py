@@ -9,6 +9,19 @@ from typing import Any
 Handler = Callable[[int, Any], Any]
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends what Ctrl-C ends."""
+
+
+def terminate(*_: Any) -> None:
+    """Answer SIGTERM.
+
+    Raises:
+        Terminated: Always.
+    """
+    raise Terminated
+
+
 @contextmanager
 def stopping() -> Iterator[threading.Event]:
     """Yield an event that Ctrl-C or SIGTERM sets within the context; asked for a second time, they end it at once."""

@@ -22,16 +22,24 @@ from pebench.engine.executors.server import current_environment, follow_parent, 
 from pebench.engine.executors.watching import Backlog
 from pebench.engine.executors.worker import failed_record, logged, outcome, overdue, work
 from pebench.engine.observer import Observer
+from pebench.engine.signals import Terminated
 from pebench.runs.parent import end_without_guests
 from pebench.runs.records import Record
 
 GRACE_S = 4.0
 """How long runs that must end have to save a checkpoint, in seconds."""
 
+TERMINATION_S = 12.0
+"""The same after SIGTERM, in seconds.
+
+Checkpoints of large models on a slow disk may need it. At a keyboard somebody waits, but SIGTERM is of a script or a
+scheduler, and these wait longer before they kill: the queue of large suites 15 s, SLURM 30 s.
+"""
+
 
 def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, observer: Observer) -> None:
     """Make every run of a plan; see `pebench.engine.executors.Executor`."""
-    context = server()
+    context, grace = server(), GRACE_S
     backlog, running = Backlog(plan, options, observer), list[_Running]()
     # With more jobs than groups of GPUs several runs share one: small models leave a GPU idle.
     gpus = deque(resources.gpus[slot % len(resources.gpus)] for slot in range(resources.jobs) if resources.gpus)
@@ -51,17 +59,20 @@ def execute(plan: Sequence[RunConfig], options: Options, resources: Resources, o
                     observer.finished(record)
                 else:
                     backlog.waiting.append(one.config)  # another process is making it
+    except Terminated:
+        grace = TERMINATION_S
+        raise
     finally:
-        _stop(running)
+        _stop(running, grace)
 
 
-def _stop(running: Sequence["_Running"]) -> None:
-    """Let runs save where they are for a few seconds, and end those that are left."""
+def _stop(running: Sequence["_Running"], grace: float) -> None:
+    """Let runs save where they are for some seconds, and end those that are left."""
     try:
         for one in running:
             with contextlib.suppress(OSError):
                 one.connection.send("stop")  # whatever is sent means this
-        deadline = time.monotonic() + GRACE_S
+        deadline = time.monotonic() + grace
         for one in running:
             one.process.join(max(0.0, deadline - time.monotonic()))
     finally:

@@ -20,6 +20,8 @@ from pebench.runs.rubbish import CHECKPOINTS
 
 LOG = "log.txt"
 LOG_LINES = 20
+OUT_OF_MEMORY = ("outofmemory", "out of memory", "can't allocate memory", "memoryerror", "status_alloc_failed")
+"""Words of errors of memory, in lower case; the last ones are of cuBLAS and cuDNN."""
 LOST_TRIES = 3
 """Number of starts after which a run whose worker or machine is lost counts as failed."""
 
@@ -142,7 +144,7 @@ def logged(folder: Path) -> Iterator[None]:
 def failure_kind(error: BaseException) -> str:
     """Return the kind of a failure: ``diverged``, ``out of memory`` or ``exception``."""
     text = f"{type(error).__name__}: {error}".lower()
-    if "outofmemory" in text or "out of memory" in text or "can't allocate memory" in text or "memoryerror" in text:
+    if any(words in text for words in OUT_OF_MEMORY):
         return "out of memory"
     return "diverged" if "divergederror" in text or NAN_REFUSED in text else "exception"
 
