@@ -1,5 +1,6 @@
 """The test split at other lengths and resolutions: the same tokens, the same images, the same weights."""
 
+import weakref
 from dataclasses import replace
 from typing import Any
 
@@ -125,6 +126,25 @@ def test_a_run_whose_encoding_breaks_there_is_kept(tmp_path, monkeypatch):
     record = train(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
     assert record.ok
     assert sizes(record) == {"sliding"}
+
+
+def test_memory_of_a_size_that_does_not_fit_is_free_for_what_follows(tmp_path, monkeypatch):
+    from pebench.encodings.rope import RotaryEncoding
+
+    real, biases, freed = RotaryEncoding.prepare, [], []
+
+    def prepare(self, positions):
+        if len(positions) > self.spec.max_len:
+            bias = torch.zeros(8)
+            biases.append(weakref.ref(bias))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return real(self, positions)
+
+    monkeypatch.setattr(RotaryEncoding, "prepare", prepare)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: freed.extend(bias() is None for bias in biases))
+    record = train(smoke("lm-grammar", "rope"), Options(tmp_path, device="cpu", threads=1))
+    assert sizes(record) == {"sliding"}
+    assert freed[:3] == [True] * 3  # after 2x and after 4x, once the errors no longer hold what they had made
 
 
 def test_a_loss_that_is_infinite_there_is_left_out_and_the_run_is_kept(tmp_path, monkeypatch, caplog):

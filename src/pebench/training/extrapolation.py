@@ -88,6 +88,8 @@ def measure_extrapolation(
         else:
             metrics |= finite_metrics(tested, label)
             measured.append(label)
+        if label not in measured:
+            torch.cuda.empty_cache()  # not above, where the error holds the tensors; does nothing where CUDA is unused
         # After an error too, or the next size would begin with batches of this one.
         for metric in test_metrics(module).values():
             metric.reset()
