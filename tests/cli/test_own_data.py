@@ -98,11 +98,14 @@ def test_a_file_of_a_run_finds_data_that_a_command_has_named(tmp_path, monkeypat
         (["--data", "mine.csv", "--set", "train.batch_size=500"], "lower train.batch_size"),
         (["--data", "nowhere.csv"], "--data expects a file or folder, but there is no 'nowhere.csv'."),
         (["--task", "texts(path=mine.csv, label=stars)"], "mine.csv has no column 'stars' (option label)."),
+        (["--data", "pairs/mine.csv", "--beyond", "2"], "no other lengths can be tested"),
     ],
-    ids=["batch", "nowhere", "column"],
+    ids=["batch", "nowhere", "column", "pairs"],
 )
 def test_mistakes_are_told_before_anything_trains(options, words, tmp_path, monkeypatch, capsys):
     write_csv(tmp_path / "mine.csv", texts())
+    (tmp_path / "pairs").mkdir()
+    write_kind("pairs", tmp_path / "pairs")
     monkeypatch.chdir(tmp_path)
     assert main(["run", *options, "--pe", "add", *SMALL]) == 2
     said = capsys.readouterr().err

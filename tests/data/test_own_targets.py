@@ -225,6 +225,18 @@ def test_of_a_pair_the_longer_text_is_cut():
     assert [*joined_pairs([two], [one], 10)[0]] == [30, 31, 32, 2, *range(10, 16)]
 
 
+@pytest.mark.parametrize("target", ["class", "number"])
+def test_pairs_have_no_other_lengths(target, tmp_path):
+    rows = [(one, two, f"{index / 7}" if target == "number" else label)
+            for index, (one, two, label) in enumerate(paired())]  # fmt: skip
+    path = write_csv(tmp_path / "a.csv", rows, ("premise", "hypothesis", "label"))
+    data = made(named(path, **({"target": "number"} if target == "number" else {})))
+    with pytest.raises(
+        UserError, match=r"^mine-\w{12}: no other lengths can be tested, as longer texts would be other ex"
+    ):
+        [*data.beyond((2,))]
+
+
 def test_equal_pairs_are_on_one_side(tmp_path):
     rows = [(one.upper() if turn else one, two, label) for one, two, label in paired() for turn in range(2)]
     data = made(named(write_csv(tmp_path / "a.csv", rows, ("premise", "hypothesis", "label"))))

@@ -49,6 +49,7 @@ class OwnTexts(LabelledTexts):
     ) -> None:
         super().__init__(data_dir=None, **settings)
         self.origin, self.paired = origin, paired
+        self.keeps_beginning = not paired  # type: ignore[misc]  # more room cuts both texts elsewhere
         self.title, self.num_classes = own, num_classes  # type: ignore[misc]
         self.special = (*SPECIAL, SEPARATOR) if paired else SPECIAL  # type: ignore[misc]
         self.settings["own"] = own  # type: ignore[assignment]
