@@ -150,6 +150,20 @@ def test_every_tenth_review_of_a_split_is_held_out_and_all_others_train(tmp_path
         assert sizes[data.prepared.tensors[name].long()].sum() == count
 
 
+def test_reviews_that_are_held_out_do_not_train(tmp_path):
+    rows = reviews("same", 20)
+    for split in ("train", "test"):  # so the tenth and the twentieth of both, and both ones of all others
+        write_table(
+            tmp_path / "data" / "imdb", split, text=[*rows, rows[9], "other<br />" + rows[3]], label=[0, 1] * 11
+        )
+    data = load("lm-imdb", tmp_path, vocab_size=280)
+    sizes = torch.tensor(data.describe()["token_bytes"])
+    lengths = [len(text.replace("<br />", " ")) + 1 for text in rows]
+    train = 2 * (sum(lengths) - lengths[9] - lengths[19] + lengths[3] + len("other "))
+    for name, count in (("train", train), ("val", lengths[9] + lengths[19]), ("test", lengths[9] + lengths[19])):
+        assert sizes[data.prepared.tensors[name].long()].sum() == count
+
+
 def test_characters_that_training_lacks_share_token_zero(tmp_path):
     data = load("lm-shakespeare", tmp_path)
     tensors = data.prepared.tensors

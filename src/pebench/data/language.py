@@ -124,7 +124,7 @@ class ReviewText(RunningText):
     """IMDB's reviews as running text, in byte-pair tokens of a vocabulary made from those that train.
 
     Without labels both published splits are one corpus: every tenth review of the training split validates, every tenth
-    of the test split tests, and all others train. A review ends with a line break.
+    of the test split tests, and all others train, but for copies of those two. A review ends with a line break.
     """
 
     title, source = "imdb-text", sources.IMDB_TEXT
@@ -137,6 +137,8 @@ class ReviewText(RunningText):
             reviews = [text.replace("<br />", " ") + "\n" for text in data[split].texts]
             kept, parts[name] = ([reviews[i] for i in index.tolist()] for index in every_tenth(len(reviews)))
             parts["train"] += kept
+        held_out = {*parts["val"], *parts["test"]}  # the source has some reviews more than once
+        parts["train"] = [review for review in parts["train"] if review not in held_out]
         return byte_pairs(parts, self.vocab_size)
 
 

@@ -20,7 +20,7 @@ from pebench.errors import UserError
 PROBE_S = 3.0
 """Longest wait for the network before it counts as absent, in seconds."""
 
-PREPARATION = 7
+PREPARATION = 8
 """Version of the way from source to tensors: raise it with a change, so that older prepared files are not used."""
 
 
