@@ -184,7 +184,7 @@ def test_a_model_inside_of_a_model_is_found() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"use_cache": True}, "expected no cache of keys"),
+        ({"use_cache": True}, "a swapped model keeps no KV cache: call it with use_cache=False"),
         ({"output_attentions": True}, "expected output_attentions=False"),
         ({"attention_mask": torch.ones(3, 1, LENGTH, LENGTH)}, r"attention_mask of shape \(3, 12\)"),
         ({"input_ids": tokens().view(1, 3, LENGTH)}, r"two dimensions \(rows, tokens\), got \(1, 3, 12\)"),

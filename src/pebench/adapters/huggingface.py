@@ -140,9 +140,7 @@ def begin(trunk: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tu
     names = list(inspect.signature(type(trunk).forward).parameters)[1:]
     call = dict(zip(names, args, strict=False)) | kwargs
     if call.get("use_cache") or any(call.get(name) is not None for name in ("cache", "past_key_values")):
-        raise UserError(
-            "expected no cache of keys, as an encoding may change all of them with a token: use_cache=False"
-        )
+        raise UserError("a swapped model keeps no KV cache: call it with use_cache=False")
     if call.get("output_attentions") or getattr(trunk.config, "output_attentions", False):
         raise UserError("expected output_attentions=False: fused attention has no weights to return")
     tokens, content = call.pop("input_ids", None), call.pop("inputs_embeds", None)
