@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pebench.config import Options
+from pebench.engine.executors import Resources, local
 from pebench.engine.executors.worker import failed_record
+from pebench.engine.observer import Observer
 from pebench.engine.signals import Terminated
 from pebench.runs.records import find_record, read_records, write_record
 from pebench.tasks import configure
@@ -47,6 +50,22 @@ def test_sigterm_is_told_from_an_interrupt(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("pebench.engine.run.find_executor", lambda name: execute)
     assert ask(*SMOKE, "--pe", "add", "--seed", "0", out=tmp_path).code == 130
     assert told == [Terminated]
+
+
+@pytest.mark.parametrize(("error", "seconds"), [(Terminated, local.TERMINATION_S), (KeyboardInterrupt, local.GRACE_S)])
+def test_runs_have_longer_to_save_where_nobody_waits_at_a_keyboard(
+    error: type[BaseException], seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(*_: object) -> None:
+        raise error
+
+    config = configure("vit-digits", "add", 0, "smoke")
+    given: list[float] = []
+    monkeypatch.setattr(local.Backlog, "take", raises)
+    monkeypatch.setattr(local, "_stop", lambda _, grace: given.append(grace))
+    with pytest.raises(error):
+        local.execute([config], Options(tmp_path, device="cpu"), Resources(1), Observer())
+    assert given == [seconds]
 
 
 def test_the_end_of_a_command_leaves_signals_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

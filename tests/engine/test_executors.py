@@ -21,13 +21,12 @@ from rich.console import Console
 
 from pebench.cli import main
 from pebench.config import Options, RunConfig
-from pebench.engine.executors import Resources, check_settings, find_executor, local
-from pebench.engine.executors.local import GRACE_S, TERMINATION_S, _Running, execute
+from pebench.engine.executors import Resources, check_settings, find_executor
+from pebench.engine.executors.local import _Running, execute
 from pebench.engine.executors.server import prepare
 from pebench.engine.executors.worker import LOG, failed_record, failure_kind, failure_reason, logged, work
 from pebench.engine.observer import Observer, Stage
 from pebench.engine.progress import Display
-from pebench.engine.signals import Terminated
 from pebench.errors import DivergedError, UserError
 from pebench.runs.records import Record, find_record, read_config, read_records, write_config
 from pebench.tasks import configure
@@ -453,21 +452,6 @@ def test_each_slot_has_its_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     execute(plan, options(tmp_path), Resources(2, ("5", "7")), Quiet(plan))
     assert seen[:2] == ["5", "7"]
     assert set(seen) == {"5", "7"}
-
-
-@pytest.mark.parametrize(("error", "seconds"), [(Terminated, TERMINATION_S), (KeyboardInterrupt, GRACE_S)])
-def test_runs_have_longer_to_save_where_nobody_waits_at_a_keyboard(
-    error: type[BaseException], seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def raises(*_: Any) -> Any:
-        raise error
-
-    given: list[float] = []
-    monkeypatch.setattr(local.Backlog, "take", raises)
-    monkeypatch.setattr(local, "_stop", lambda _, grace: given.append(grace))
-    with pytest.raises(error):
-        execute(HEALTHY, options(tmp_path), Resources(1), Quiet(HEALTHY))
-    assert given == [seconds]
 
 
 @pytest.mark.slow

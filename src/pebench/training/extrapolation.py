@@ -88,14 +88,12 @@ def measure_extrapolation(
         else:
             metrics |= finite_metrics(tested, label)
             measured.append(label)
-        if label not in measured:
-            torch.cuda.empty_cache()  # not above, where the error holds the tensors; does nothing where CUDA is unused
         # After an error too, or the next size would begin with batches of this one.
         for metric in test_metrics(module).values():
             metric.reset()
+        torch.cuda.empty_cache()  # here, where an error no longer holds tensors; without CUDA it does nothing
     found = positions.found(trainer, measured)
-    facts = ({"policy": policy} if sizes else {}) | ({"by_position": found} if found else {})
-    return Beyond(metrics, facts)
+    return Beyond(metrics, ({"policy": policy} if sizes else {}) | ({"by_position": found} if found else {}))
 
 
 def policy_of(module: SequenceModule, interpolate: str | None) -> str:
