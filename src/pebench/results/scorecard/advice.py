@@ -54,7 +54,6 @@ NEEDS = (
     Need(f"{LONG}, with a KV cache", "language-4x", _cached),
     Need(SLIDING, "language-sliding"),
     Need(f"{SLIDING}, with a fused attention kernel", "language-sliding", _fused),
-    Need(f"{SLIDING}, with a KV cache", "language-sliding", _cached),
     Need("a vision transformer at its trained size", "images"),
     Need(LARGE, "images-1.5x"),
     Need(f"{LARGE}, with a fused attention kernel", "images-1.5x", _fused),
