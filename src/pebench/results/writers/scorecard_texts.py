@@ -14,8 +14,8 @@ TITLE = "Scorecard"
 
 LEAD = (
     "Every encoding of pebench in one table, at the trained size and beyond it. A cell has the mean over seeds with "
-    "half its 95 % interval, and the rank in its column; in brackets stand the ranks that the seeds leave open. Bold: no "
-    "other row is separably better. Two rows are separable if a paired t-test over the seeds that both have finds a "
+    "half its 95 % interval, and the rank in its column; in brackets stand the ranks that the seeds leave open. Bold: "
+    "no other row is separably better. Two rows are separable if a paired t-test over the seeds that both have finds a "
     "difference at 5 %, corrected (Bonferroni) for comparing a row with all others. n stands where a row has fewer "
     "seeds than most."
 )
