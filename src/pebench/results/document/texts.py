@@ -26,10 +26,9 @@ PAIRS = (
 SPEEDUP = (
     "At 1.5 the row passed the lowest validation loss of `{reference}` after two thirds of the steps that "
     "`{reference}` took to it; below 1, `{reference}` passed that of the row first. A seed at which the better one "
-    "came there no sooner counts as 1. Steps between evaluations are read off straight lines. Geometric mean over seeds, "
-    "with its 95 % interval, which is not corrected. These speedups are "
-    "too near to 1: a loss is passed before the learning rate has fallen, and a shorter run would most likely reach it "
-    "sooner.{bound}"
+    "came there no sooner counts as 1. Steps between evaluations are read off straight lines. Geometric mean over "
+    "seeds, with its 95 % interval, which is not corrected. These speedups are too near to 1: a loss is passed before "
+    "the learning rate has fallen, and a shorter run would most likely reach it sooner.{bound}"
 )
 SPEEDUP_BOUND = " *: at a seed the faster one was there by its first evaluation, and so earlier than counted here."
 EXTRAPOLATION = "The same test split again{sizes}, without further training.{controls}"
@@ -89,11 +88,11 @@ INSIDE = {
     ),
     "means": (
         "Loss without each position's mean vector",
-        "How much the loss on validation examples rises, in nats, if each position's mean vector is subtracted "
-        "before a block; and, as a control, if that of another position is, in a random order of the text's "
-        "positions, which leaves position in place and adds as much of a wrong one. Before the first block the vectors "
-        "are what an encoding adds to the input, so that all of it is taken away by construction. Means over seeds, ± half the "
-        "95 % interval.",
+        "How much the loss on validation examples rises, in nats, if each position's mean vector is subtracted before "
+        "a block; and, as a control, if that of another position is, in a random order of the text's positions, which "
+        "leaves position in place and adds as much of a wrong one. Before the first block the vectors are what an "
+        "encoding adds to the input, so that all of it is taken away by construction. Means over seeds, ± half the 95 "
+        "% interval.",
     ),
 }
 """Title and meaning of each table of an analysis, by its group."""
