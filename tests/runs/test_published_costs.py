@@ -38,7 +38,8 @@ def published() -> list[Record]:
 
 def name_of(record: Record) -> str:
     config = record.config
-    decisive = (config.label, config.model, config.data, config.regime, record.dataset["fingerprint"])
+    table = config.train.token_table  # a frozen one is no parameter
+    decisive = (config.label, config.model, config.data, config.regime, record.dataset["fingerprint"], table)
     return f"{config.task}-{config.encoding}-{hashlib.sha256(repr(decisive).encode()).hexdigest()[:8]}"
 
 
@@ -61,7 +62,10 @@ def make(config: RunConfig) -> SequenceModule:
         facts = {"vocab_size": data.vocab_size, "max_len": data.max_len}
     if task.num_classes:
         facts["num_classes"] = task.num_classes
-    return task.model_class()(config.encoding, config.encoding_args, **facts, **section_values(config, "model"))
+    module = task.model_class()(config.encoding, config.encoding_args, **facts, **section_values(config, "model"))
+    if config.train.token_table == "frozen":
+        module.get_submodule("input").requires_grad_(False)
+    return module
 
 
 def example(config: RunConfig, length: int) -> tuple[torch.Tensor, ...]:
