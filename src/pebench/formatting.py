@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MOST = 500
@@ -197,3 +197,13 @@ def format_encoding(name: str, options: Mapping[str, Any], *, literal: bool = Fa
     if not options:
         return name
     return f"{name}{'' if literal else ' '}({format_options(options, literal=literal)})"
+
+
+def shortened(items: Sequence[str], most: int, more: str) -> list[str]:
+    """Return the first of a list's items, and as its last how many there are besides.
+
+    Example:
+        >>> shortened(["a", "b"], 2, "more"), shortened(["a", "b", "c"], 1, "others")
+        (['a', 'b'], ['a', '2 others'])
+    """
+    return [*items[:most], *([f"{len(items) - most} {more}"] if len(items) > most else [])]

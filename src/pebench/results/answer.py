@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pebench.formatting import counted
+from pebench.formatting import counted, shortened
 from pebench.results.cells import plus_minus
 from pebench.results.contrasts import Change, Series
 from pebench.results.finding import finding
@@ -78,16 +78,6 @@ def _statement(head: str, items: Sequence[str]) -> Statement:
     return Statement(f"{head}:", tuple(items)) if len(items) > 1 else Statement(f"{': '.join([head, *items])}.")
 
 
-def _shortened(items: Sequence[str], most: int, more: str) -> list[str]:
-    """Return the first of a list's items, and as its last how many there are besides.
-
-    Example:
-        >>> _shortened(["a", "b"], 2, "more"), _shortened(["a", "b", "c"], 1, "others")
-        (['a', 'b'], ['a', '2 others'])
-    """
-    return [*items[:most], *([f"{len(items) - most} {more}"] if len(items) > most else [])]
-
-
 def _of_outcome(page: "Page", outcome: Outcome) -> list[Named]:
     """Return the rows with one verdict, by table."""
     found = []
@@ -115,7 +105,7 @@ def _differing(head: str, found: Sequence[Named], tables: int) -> Statement:
     if len(found) <= MOST_TABLES:
         return _statement(head, [f"{_joined(_rows(one))} on {one.name}" for one in found])
     counts = Counter(row.label for one in found for row in one.rows)
-    items = _shortened(
+    items = shortened(
         [f"{_code(label)} on {count}" for label, count in counts.most_common()], MOST_ROWS, "more on some"
     )
     return Statement(f"{head}: {_joined(items)} of {tables} tables.")
@@ -128,7 +118,7 @@ def _rows(one: Named) -> list[str]:
         unit = "" if place else f" {difference_unit(one.table.task)}"
         if row.difference:
             items.append(f"{_code(row.label)} (by {_figure(row.difference, one.table)}{unit})")
-    return _shortened(items, MOST_ROWS, "more")
+    return shortened(items, MOST_ROWS, "more")
 
 
 def _figure(value: Estimate, table: Table) -> str:
@@ -152,7 +142,7 @@ def _fragile(page: "Page") -> Iterator[Statement]:
     """Yield the differences that are not separable without one of the seeds."""
     names = [f"{_code(label)} on {page.coverage.table_name(table)}" for table in page.tables for label in table.fragile]
     if names:
-        yield _statement("Verdicts that depend on a single seed", _shortened(names, MOST_ROWS, "more"))
+        yield _statement("Verdicts that depend on a single seed", shortened(names, MOST_ROWS, "more"))
 
 
 def _others(page: "Page", total: int) -> Iterator[str]:
@@ -171,8 +161,7 @@ def _others(page: "Page", total: int) -> Iterator[str]:
             "does not mean equal."
         )
     if untested:
-        have = "has" if untested == 1 else "have"
-        yield f"{untested} of {counted(total, 'comparison')} {have} too few seeds to test."
+        yield _too_few(untested, f"{untested} of {counted(total, 'comparison')}")
 
 
 def _equivalent(page: "Page") -> Iterator[Statement]:
@@ -182,11 +171,11 @@ def _equivalent(page: "Page") -> Iterator[Statement]:
         margin = page.margin_of(table)
         if margin is not None and (labels := page.equivalent(table)):
             within = margin_text(margin, table.task)
-            names = _joined(_shortened([*map(_code, labels)], MOST_ROWS, "more"))
+            names = _joined(shortened([*map(_code, labels)], MOST_ROWS, "more"))
             parts.append(f"{names} on {page.coverage.table_name(table)} (within {within})")
     if parts:
         yield _statement(
-            f"Equivalent to {_code(page.reference)}", _shortened(parts, MOST_TABLES, "more on other tables")
+            f"Equivalent to {_code(page.reference)}", shortened(parts, MOST_TABLES, "more on other tables")
         )
 
 
@@ -205,10 +194,13 @@ def _contrasts(page: "Page") -> Iterator[Statement]:
                 found.setdefault(words, []).append(f"by {figure} on {page.coverage.table_name(table)}")
     if tested:
         parts = [f"{words} {places[0] if len(places) == 1 else _on(places)}" for words, places in found.items()]
-        yield _statement(_separable(sum(map(len, found.values())), tested), _shortened(parts, MOST_ROWS, "more"))
+        yield _statement(_separable(sum(map(len, found.values())), tested), shortened(parts, MOST_ROWS, "more"))
     if untested:
-        have = "has" if untested == 1 else "have"
-        yield Statement(f"{counted(untested, 'declared contrast')} {have} too few seeds to test.")
+        yield Statement(_too_few(untested, counted(untested, "declared contrast")))
+
+
+def _too_few(count: int, words: str) -> str:
+    return f"{words} {'has' if count == 1 else 'have'} too few seeds to test."
 
 
 def _separable(count: int, tested: int) -> str:
@@ -233,7 +225,7 @@ def _changes(page: "Page") -> Iterator[Statement]:
         head = f"From {setting} {first} to {last} on {series.first.task.name}"
         if clear:
             parts = [_change(change, series) for change in clear]
-            yield _statement(head, _shortened(parts, MOST_ROWS, "more change"))
+            yield _statement(head, shortened(parts, MOST_ROWS, "more change"))
         else:
             yield Statement(f"{head} no difference changes that these seeds can tell.")
 

@@ -170,11 +170,13 @@ def test_subtracting_position_is_the_model_without_it() -> None:
 
 
 def test_the_control_of_padded_texts_takes_the_vectors_of_their_own_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen, taken = captured_padded("learned", num_layers=1), []
-    monkeypatch.setattr(
-        "pebench.training.analysis.position_mean.loss_without",
-        lambda capture, index, vectors: float(len(taken.append(vectors) or taken)),
-    )
+    seen, taken = captured_padded("learned", num_layers=1), list[torch.Tensor]()
+
+    def loss_without(capture: Capture, index: int, vectors: torch.Tensor) -> float:
+        taken.append(vectors)
+        return 0.0
+
+    monkeypatch.setattr("pebench.training.analysis.position_mean.loss_without", loss_without)
     position_mean(seen)
     own, permuted = taken
     for row, real in zip(permuted, seen.valid[seen.held_out], strict=True):

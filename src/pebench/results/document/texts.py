@@ -91,8 +91,8 @@ INSIDE = {
         "How much the loss on validation examples rises, in nats, if each position's mean vector is subtracted before "
         "a block; and, as a control, if that of another position is, in a random order of the text's positions, which "
         "leaves position in place and adds as much of a wrong one. Before the first block the vectors are what an "
-        "encoding adds to the input, so that all of it is taken away by construction. Means over seeds, ± half the 95 "
-        "% interval.",
+        "encoding adds to the input, so that all of it is taken away by construction. Means over seeds, ± half the "
+        "95 % interval.",
     ),
 }
 """Title and meaning of each table of an analysis, by its group."""

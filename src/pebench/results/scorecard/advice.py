@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from pebench.formatting import shortened
 from pebench.results.cells import plus_minus
 from pebench.results.scorecard.build import Line, Scorecard
 from pebench.results.scorecard.measures import Measure
 from pebench.results.scorecard.ranks import ranks, separable_pairs
-from pebench.results.stats import estimate
 from pebench.tasks import Task
 
 
@@ -58,14 +58,14 @@ NEEDS = (
     Need(LARGE, "images-1.5x"),
     Need(f"{LARGE}, with a fused attention kernel", "images-1.5x", _fused),
     Need(f"{LARGE}, without parameters", "images-1.5x", _free),
-    Need("looking up a token by its index (Lookup by index)", "absolute"),
-    Need("looking up a token at a given distance (Lookup by distance)", "relative"),
-    Need("a token at a distance from a mark (Lookup from a mark)", "indirect"),
-    Need("recalling the value that came with a key (Recall)", "recall"),
-    Need("tracking a state of two values (Parity)", "state"),
-    Need("tracking a state of sixty values (Word problem)", "product"),
-    Need("distances on a grid (Three cells)", "nearest"),
-    Need("directions on a grid (Relative cell)", "pointed"),
+    Need("looking up a token by its index", "absolute"),
+    Need("looking up a token at a given distance", "relative"),
+    Need("a token at a distance from a mark", "indirect"),
+    Need("recalling the value that came with a key", "recall"),
+    Need("tracking a state of two values", "state"),
+    Need("tracking a state of sixty values", "product"),
+    Need("distances on a grid", "nearest"),
+    Need("directions on a grid", "pointed"),
 )
 """The needs of the page. A new one is a line here."""
 
@@ -105,8 +105,7 @@ class Advice:
             best, them = f"equal means, the best of {self.among}", "them"
         else:
             best, them = f"best mean of {self.among}", "it"
-        named = [f"{label} ({mean})" for label, mean in self.as_good.items()]
-        near = ", ".join(named[:MOST_NAMED] + [f"{len(named) - MOST_NAMED} more"] * (len(named) > MOST_NAMED))
+        near = ", ".join(shortened([f"{label} ({mean})" for label, mean in self.as_good.items()], MOST_NAMED, "more"))
         return f"{best}; not separable from {them}: {near}" if near else best
 
 
@@ -130,16 +129,17 @@ def _take(need: Need, measure: Measure, card: Scorecard) -> Advice | None:
         return None
     task = measure.card
     values = {label: entry.values for label, entry in entries.items()}
-    found = ranks(values, task.higher_is_better)
+    means = {label: entry.estimate for label, entry in entries.items() if entry.estimate}
+    pairs = [*separable_pairs(values, task.higher_is_better)]
+    found = ranks(values, task.higher_is_better, pairs)
     best = tuple(label for label, rank in found.items() if rank.place == 1)
-    apart = {frozenset(pair) for pair in separable_pairs(values, task.higher_is_better)}
+    apart = {*map(frozenset, pairs)}
     near = [label for label in found if label not in best and any({take, label} not in apart for take in best)]
-    means = {label: estimate(values[label].values()).mean for label in near}
     return Advice(
-        need=need.text,
+        need=need.text if measure.real else f"{need.text} ({measure.group})",
         take=best,
-        result=f"{plus_minus(estimate(values[best[0]].values()), task.scale, task.digits)} {result_unit(task)}",
-        as_good={label: f"{task.scale * mean:.{task.digits}f}" for label, mean in means.items()},
+        result=f"{plus_minus(means[best[0]], task.scale, task.digits)} {result_unit(task)}",
+        as_good={label: f"{task.scale * means[label].mean:.{task.digits}f}" for label in near},
         among=len(entries),
         fewest=min(len(entry.values) for entry in entries.values()),
     )

@@ -7,6 +7,9 @@ from pebench.tasks import Task, find_task
 SLIDING = "sliding"
 """A long text, read in windows of the trained length that overlap by half."""
 
+REAL = ("Language", "Images")
+"""Groups of columns whose data are not generated."""
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -27,6 +30,11 @@ class Measure:
     task: str
     tier: str
     size: str = ""
+
+    @property
+    def real(self) -> bool:
+        """True if its data are not generated."""
+        return self.group in REAL
 
     @property
     def beyond(self) -> bool:

@@ -1,7 +1,7 @@
 """Ranks of a column's rows, each with the ranks that it may have, given which rows are separable."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pebench.results.stats import ALPHA, estimate
@@ -62,7 +62,9 @@ def separable_pairs(values: Mapping[str, Values], higher_is_better: bool) -> Ite
             yield (one, other) if (difference.mean > 0) == higher_is_better else (other, one)
 
 
-def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Rank]:
+def ranks(
+    values: Mapping[str, Values], higher_is_better: bool, pairs: Iterable[tuple[str, str]] | None = None
+) -> dict[str, Rank]:
     """Return the rank of every row, the best mean first, with the interval of its rank.
 
     Two rows are separable if their paired t-test has p < 5 % after Bonferroni's correction over the comparisons of a
@@ -75,6 +77,7 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
     Args:
         values: Label to seed to value, for rows with a value.
         higher_is_better: The direction of the metric.
+        pairs: The pairs of `separable_pairs`, where they are known; else they are found here.
 
     Source:
         Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for Ranks", Review of Economic Studies 91(1), the marginal
@@ -88,7 +91,7 @@ def ranks(values: Mapping[str, Values], higher_is_better: bool) -> dict[str, Ran
     means = {label: estimate(seeds.values()).mean for label, seeds in values.items()}
     order = sorted(values, key=lambda label: means[label], reverse=higher_is_better)
     better, worse = dict.fromkeys(values, 0), dict.fromkeys(values, 0)  # numbers of rows separably better, and worse
-    for winner, loser in separable_pairs(values, higher_is_better):
+    for winner, loser in separable_pairs(values, higher_is_better) if pairs is None else pairs:
         better[loser] += 1
         worse[winner] += 1
     found: dict[str, Rank] = {}

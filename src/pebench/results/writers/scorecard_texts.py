@@ -49,9 +49,6 @@ UNSCORED = (
 )
 """Explanation of a row without a score, where a reader weighs columns."""
 
-REAL = ("Language", "Images")
-"""Groups of columns whose data are not generated."""
-
 
 def nothing_measured() -> str:
     """Return that no run counts, and which would."""
@@ -77,8 +74,8 @@ def progress(card: Scorecard) -> str:
 
 def split(card: Scorecard) -> tuple[list[Measure], list[Measure]]:
     """Return the columns of real data, and those of generated data."""
-    real = [measure for measure in card.measures if measure.group in REAL]
-    return real, [measure for measure in card.measures if measure.group not in REAL]
+    real = [measure for measure in card.measures if measure.real]
+    return real, [measure for measure in card.measures if not measure.real]
 
 
 def origins(card: Scorecard) -> Iterator[str]:

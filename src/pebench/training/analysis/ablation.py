@@ -58,7 +58,7 @@ def ablation(capture: Capture) -> dict[str, float] | None:
         ``loss``, in nats, on held-out examples; and for each product a rise, and one with ``, permuted`` after
         its name. None where the encoding's hook is not affine in queries and keys.
     """
-    other = capture.shuffled(capture.valid[capture.held_out])  # (B, L)
+    other = capture.shuffled  # (B, L)
     own = torch.arange(other.shape[1], device=other.device).expand_as(other)
     found = {"loss": capture.loss}
     with torch.no_grad():

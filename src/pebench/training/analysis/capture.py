@@ -135,12 +135,15 @@ class Capture:
         """Return the content vectors (N, D) of all tokens that are not padding."""
         return self.content[self.valid]
 
-    def position_rows(self, position: Tensor) -> Tensor:
-        """Return the vector (N, D), of those by position (L, D), of every token that is not padding."""
-        return position.expand_as(self.content)[self.valid]
+    def position_rows(self) -> Tensor:
+        """Return what is added at the input (N, D) to each token that is not padding; zeros if nothing is."""
+        added = torch.zeros_like(self.content[0]) if self.position is None else self.position
+        return added.expand_as(self.content)[self.valid]
 
-    def shuffled(self, valid: Tensor) -> Tensor:
-        """Return (B, L), a random order of each text's tokens that leaves padding (False in ``valid``) in place."""
+    @functools.cached_property
+    def shuffled(self) -> Tensor:
+        """A random order (B, L) of the tokens of each example of the second half, which leaves padding in place."""
+        valid = self.valid[self.held_out]
         order = torch.randperm(valid.shape[1], generator=torch.Generator().manual_seed(0)).to(valid.device)
         found = torch.arange(valid.shape[1], device=valid.device).repeat(len(valid), 1)
         for row, real in zip(found, valid, strict=True):

@@ -21,7 +21,7 @@ def constant_channels(capture: Capture) -> dict[str, float] | None:
     """
     if capture.position is None:
         return None
-    position, rows = capture.position, capture.position_rows(capture.position)
+    position, rows = capture.position, capture.position_rows()
     used = position.abs().amax(0) > 0
     constant = used & (rows.std(0, correction=0) < SMALL * rows[:, used].square().mean().sqrt())
     varying = (used & ~constant).nonzero()[:, 0]

@@ -29,8 +29,8 @@ def energies(capture: Capture) -> dict[str, float | list[float]] | None:
     """
     if capture.position is None:
         return None
-    added = capture.position_rows(capture.position)
-    content, position = _centred(capture.rows()), _centred(added)
+    added = capture.position_rows()
+    content, position = centred(capture.rows()), centred(added)
     directions = principal_directions(position)
     whole = float(added.double().square().sum())
     content_channels, position_channels = by_channel(content), by_channel(position)
@@ -50,7 +50,8 @@ def energies(capture: Capture) -> dict[str, float | list[float]] | None:
     }
 
 
-def _centred(rows: Tensor) -> Tensor:
+def centred(rows: Tensor) -> Tensor:
+    """Return rows (N, D) less their mean, in double precision."""
     rows = rows.double()
     return rows - rows.mean(0)
 

@@ -19,10 +19,9 @@ def position_mean(capture: Capture) -> dict[str, list[float] | float]:
     Returns:
         ``loss``, in nats, on the held-out examples; ``position`` and ``permuted``, a rise for each block.
     """
-    order = capture.shuffled(capture.valid[capture.held_out])  # (B, L)
     rises: dict[str, list[float]] = {"position": [], "permuted": []}
     for layer, parts in zip(capture.layers, capture.parts, strict=True):
-        for name, vectors in (("position", parts.position), ("permuted", parts.position[order])):
+        for name, vectors in (("position", parts.position), ("permuted", parts.position[capture.shuffled])):
             rises[name].append(loss_without(capture, layer.index, vectors) - capture.loss)
     return {"loss": capture.loss, **rises}
 

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from pebench.training.analysis.capture import Capture
-from pebench.training.analysis.energies import principal_directions
+from pebench.training.analysis.energies import centred, principal_directions
 
 
 def subspaces(capture: Capture) -> dict[str, float] | None:
@@ -20,9 +20,7 @@ def subspaces(capture: Capture) -> dict[str, float] | None:
     """
     if capture.position is None:
         return None
-    content, position = (
-        rows.double() - rows.double().mean(0) for rows in (capture.rows(), capture.position_rows(capture.position))
-    )
+    content, position = centred(capture.rows()), centred(capture.position_rows())
     directions = principal_directions(position)
     rank, width = directions.shape[1], position.shape[1]
     leading = torch.linalg.svd(content, full_matrices=False)[2][:rank].T
