@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pebench.tasks import Task, TaskKind, register_task
     from pebench.training.analysis import Analysis, analyze
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 _WHERE = {
     "EncodingSpec": "pebench.encodings.base",
