@@ -304,6 +304,7 @@ def test_runs_of_ones_own_stand_beside_published_ones(folder: Path, tmp_path: Pa
     cards = [ask("report", "--scorecard", *map(str, folders)).text for folders in ([folder], [folder, own.parent])]
     shown = [re.findall(r"^\| alibi +\|.*1\.4140 ± ", text, re.MULTILINE) for text in cards]
     assert [len(rows) for rows in shown] == [0, 1]
+    assert ask("report", str(folder), "--scorecard", str(own.parent)).text == cards[1]
     assert "4 of 65" in cards[0]
     assert "5 of 65" in cards[1]
     assert "](../README.md" not in cards[1], "a folder of one's own has no such page"

@@ -23,7 +23,7 @@ PAGE = "scorecard.html"
 PUBLISHED_HTML = "page.html"
 """Name of the page in a published folder, beside that in Markdown."""
 
-OTHER_OPTIONS = ("source", "suite", "tasks", "reference", "strict", "records", "allow_unmatched")
+OTHER_OPTIONS = ("suite", "tasks", "reference", "strict", "records", "allow_unmatched")
 """Options of a page of runs, which a scorecard does not have."""
 
 
@@ -31,14 +31,14 @@ def scorecard_command(options: argparse.Namespace) -> int:
     """Print the scorecard, or write it in every format."""
     if given := [name for name in OTHER_OPTIONS if getattr(options, name)]:
         option = "task" if given[0] == "tasks" else given[0].replace("_", "-")
-        word = "a second folder" if given[0] == "source" else f"--{option}"
-        raise UserError(f"--scorecard DIR goes with --format, --output, --publish and --open, got {word} too.")
+        raise UserError(f"--scorecard DIR goes with --format, --output, --publish and --open, got --{option} too.")
     if sum(map(bool, (options.format, options.output, options.publish))) > 1:
         raise UserError("expected one of --format, --output and --publish, got more than one of them.")
     name = options.format or ("html" if options.open else "markdown")
     if name not in FORMATS:
         raise unknown_name("format of a scorecard", name, FORMATS)
-    card = scorecard(published(*options.scorecard), first_costs(*options.scorecard))
+    folders = [*([options.source] if options.source else []), *options.scorecard]
+    card = scorecard(published(*folders), first_costs(*folders))
     if options.output:
         _write({in_format(options.output, name): write(card) for name, write in FORMATS.items()})
         open_if_asked(in_format(options.output, "html"), options.open)

@@ -147,8 +147,9 @@ def _merge(verbs: Any) -> None:
 def _report(verbs: Any) -> None:
     verb = verbs.add_parser("report", help="make tables from records")
     verb.add_argument(
-        "source", type=Path, nargs="?", metavar="DIR", help="an output folder, or a .jsonl file of records"
-    )
+        "source", type=Path, nargs="?", metavar="DIR",
+        help="an output folder, or a .jsonl file of records; with --scorecard the first of its folders",
+    )  # fmt: skip
     verb.add_argument(
         "--scorecard", type=Path, metavar="DIR", nargs="+",
         help="in place of a page of runs: every encoding in one table, made of all records in DIR, such as results; "
