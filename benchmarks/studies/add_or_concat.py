@@ -65,7 +65,8 @@ class Pair:
         Raises:
             ValueError: If there is none.
         """
-        rows = [(task, label) for task, label, layers in published(self.page) if self.layers in (0, layers)]
+        rows = [(one.records[0].config, one.label) for one in published(self.page)]
+        rows = [(config.task, label) for config, label in rows if self.layers in (0, config.model.num_layers)]
         found = [task for task, label in rows if label == self.concatenated and (task, self.added) in rows]
         if not found:
             raise ValueError(f"{self.page} has no task with both {self.concatenated} and {self.added}")
@@ -73,7 +74,8 @@ class Pair:
 
     def measure(self, task: str) -> Difference:
         """Return concatenated minus added, at equal seeds."""
-        first, second = (row(label, self.page, layers=self.layers) for label in (self.concatenated, self.added))
+        settings = {"model.num_layers": self.layers} if self.layers else {}
+        first, second = (row(label, self.page, settings=settings) for label in (self.concatenated, self.added))
         return Comparison(task, first, second).measure()
 
 

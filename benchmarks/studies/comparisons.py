@@ -4,10 +4,13 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from pebench.config.run import dotted_settings
 from pebench.formatting import seeds_text
 from pebench.results.stats import Difference, paired_difference
 from pebench.results.tables import build_tables
+from pebench.results.tables.row import Row as TableRow
 from pebench.runs.records import Record, read_records
 from pebench.tasks import find_task
 
@@ -21,20 +24,20 @@ class Row:
     Args:
         label: Its label in tables.
         pages: Pages whose records have it; where several have one seed they have the same run.
-        layers: Depth of the models, where a page has several.
+        settings: Settings that the row has, by dotted names, where a page has several rows of the label.
         seeds: Seeds of the runs that count; all, if it is empty.
     """
 
     label: str
     pages: tuple[str, ...]
-    layers: int = 0
+    settings: tuple[tuple[str, Any], ...] = ()
     seeds: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         links = ", ".join(f"[{page}](../{page}/page.md)" for page in self.pages)
-        depth = f", {self.layers} layers" if self.layers else ""
+        which = "".join(f", `{name}={value}`" for name, value in self.settings)
         chosen = f", {seeds_text(self.seeds)}" if self.seeds else ""
-        return f"`{self.label}` of {links}{depth}{chosen}"
+        return f"`{self.label}` of {links}{which}{chosen}"
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,9 @@ class Comparison:
 
 
 @functools.cache
-def published(page: str) -> Mapping[tuple[str, str, int], tuple[Record, ...]]:
-    """Return the tested runs of a page, by task, label and number of layers."""
-    found = {}
-    for table in build_tables(read_records(RESULTS / page)):
-        for one in table.rows:
-            found[table.task.name, one.label, table.config.model.num_layers] = one.records
-    return found
+def published(page: str) -> Sequence[TableRow]:
+    """Return the rows of a page, each with its tested runs."""
+    return [one for table in build_tables(read_records(RESULTS / page)) for one in table.rows]
 
 
 def runs(task: str, row: Row) -> dict[int, Record]:
@@ -103,11 +102,7 @@ def runs(task: str, row: Row) -> dict[int, Record]:
     """
     found: dict[int, Record] = {}
     for page in row.pages:
-        kinds = [
-            records
-            for (where, label, layers), records in published(page).items()
-            if (where, label) == (task, row.label) and row.layers in (0, layers)
-        ]
+        kinds = [one.records for one in published(page) if one.label == row.label and _is_of(one, task, row.settings)]
         if len(kinds) != 1:
             raise ValueError(f"{page} has {len(kinds)} rows {row.label} on {task}, not one")
         for record in kinds[0]:
@@ -116,6 +111,13 @@ def runs(task: str, row: Row) -> dict[int, Record]:
     return found
 
 
-def row(label: str, *pages: str, layers: int = 0, seeds: Sequence[int] = ()) -> Row:
+def _is_of(row: TableRow, task: str, settings: Sequence[tuple[str, Any]]) -> bool:
+    """Return whether the runs of a row are of a task and have settings."""
+    config = row.records[0].config
+    has = dotted_settings(config)
+    return config.task == task and all(has.get(name) == value for name, value in settings)
+
+
+def row(label: str, *pages: str, seeds: Sequence[int] = (), settings: Mapping[str, Any] | None = None) -> Row:
     """Return a row of one page or more, of `core` if none is named."""
-    return Row(label, pages or ("core",), layers, tuple(seeds))
+    return Row(label, pages or ("core",), tuple((settings or {}).items()), tuple(seeds))

@@ -57,7 +57,8 @@ def text() -> list[Comparison]:
         (row(eight.label, "split-parameters"), row("concat", "split-parameters"), "2x"),
     ]
     found = [Comparison("lm-wikitext2", *pair) for pair in pairs]
-    deep, shallow = ((row("none", "depth", layers=n), row("rope", "depth", layers=n)) for n in (8, 4))
+    layers = ({"model.num_layers": n} for n in (8, 4))
+    deep, shallow = ((row("none", "depth", settings=n), row("rope", "depth", settings=n)) for n in layers)
     return [*found, Comparison("lm-wikitext2", *deep, baseline=shallow)]
 
 
