@@ -11,7 +11,7 @@ from pebench.benchmarks.studies import encoding_costs
 from pebench.benchmarks.studies.step_costs import UNSERVED, Question, StepCost
 from pebench.cli.scorecard import first_costs
 from pebench.errors import UserError
-from pebench.results.scorecard import Scorecard, scorecard
+from pebench.results.scorecard import Scorecard, advice, scorecard
 from pebench.results.scorecard.costs import FILE, Cost, Costs, read_costs
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import cost_columns, fused_word, scorecard_json, scorecard_markdown
@@ -92,6 +92,18 @@ def test_pages_show_them(card: Scorecard, records: list[Record]) -> None:
     without = scorecard_markdown(scorecard(records))
     assert "Step time" not in without
     assert "Costs of a training step: not measured yet." in without
+
+
+def test_advice_says_how_long_a_step_takes(records: list[Record]) -> None:
+    costs = Costs("cpu", {"rope": {256: Cost(3.0, 1.0), 1024: Cost(1.02, 1.0)}}, {"add": {256: Cost(1.14, 1.0)}})
+    card = scorecard(records, costs)
+    steps = {one.need: one.step_time for one in advice(card)}
+    assert steps["a language model at its trained length"] == "1.02 times none's at 1,024 tokens"
+    assert steps["a vision transformer at its trained size"] == "1.14 times none's at 256 patches"
+    text, page = scorecard_markdown(card), scorecard_html(card)
+    assert re.search(r"^\| a language model at its trained length .*\| 1\.02 times none's at 1,024 tokens +\|$", text, re.M)
+    assert "A training step takes 1.02 times none&#39;s at 1,024 tokens.</span>" in page
+    assert not any(one.step_time for one in advice(scorecard(records)))
 
 
 def test_json_has_them(card: Scorecard) -> None:

@@ -43,14 +43,17 @@ def scorecard_markdown(card: Scorecard, page: str = "") -> str:
 
 
 def needs(card: Scorecard) -> Grid:
-    """Return what to take for each need, and how sure that is."""
+    """Return what to take for each need, how sure that is, and what it costs."""
     found = list(advice(card))
-    return {
+    grid = {
         "You need": words(one.need for one in found),
         "Take": words(", ".join(f"`{label}`" for label in one.take) for one in found),
         "Result": words(one.result for one in found),
         "How sure": words(one.certainty for one in found),
     }
+    if any(one.step_time for one in found):
+        grid["Training step"] = words(one.step_time or NOTHING for one in found)
+    return grid
 
 
 def tables(card: Scorecard) -> Iterator[tuple[str, Grid, str]]:

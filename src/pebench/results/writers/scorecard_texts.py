@@ -38,6 +38,8 @@ LEGEND = (
     "a fixed bias on the device of the costs, at the shortest length; longer texts are computed in blocks by pebench.",
     CACHE,
     "Parameters: of the encoding in the language model, else in the image model, else in the first order task.",
+    "If you need: a condition, such as a fused kernel, leaves fewer rows. Each is then compared with fewer others, so "
+    "the correction is milder, and a difference may be separable there that is not without the condition.",
     "Models are small and training is short. The best of many means looks better than it is, because it was picked: "
     "differences to it are exploratory unless a suite declared them.",
 )
