@@ -101,7 +101,9 @@ def test_advice_says_how_long_a_step_takes(records: list[Record]) -> None:
     assert steps["a language model at its trained length"] == "1.02 times none's at 1,024 tokens"
     assert steps["a vision transformer at its trained size"] == "1.14 times none's at 256 patches"
     text, page = scorecard_markdown(card), scorecard_html(card)
-    assert re.search(r"^\| a language model at its trained length .*\| 1\.02 times none's at 1,024 tokens +\|$", text, re.M)
+    assert re.search(
+        r"^\| a language model at its trained length .*\| 1\.02 times none's at 1,024 tokens +\|$", text, re.M
+    )
     assert "A training step takes 1.02 times none&#39;s at 1,024 tokens.</span>" in page
     assert not any(one.step_time for one in advice(scorecard(records)))
 
