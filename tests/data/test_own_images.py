@@ -55,6 +55,20 @@ def test_a_folder_is_a_task_wherever_it_is(tmp_path):
         named(tmp_path / "b", patch=5)
 
 
+def test_the_size_and_the_channels_that_are_said_are_those_that_are_given(tmp_path):
+    folder = write_images(tmp_path / "a")
+    for options, said, guessed in (
+        ({}, "colour, image_size=12; ", "data.patch_size=2"),
+        ({"image_size": 8, "patch": 4}, "colour, image_size=8; ", "train.max_steps"),
+        ({"channels": 1}, "grey, image_size=12; ", "data.patch_size=2"),
+    ):
+        remarks = take_remarks(named(folder, **options).partition("data='")[2].partition("'")[0])
+        shutil.move(folder, folder := tmp_path / f"{said[:4]}{said[-3]}")  # else it has been told
+        assert any(remark.startswith(said) for remark in remarks)
+        assert guessed in remarks[-1]
+        assert ("patch_size" in remarks[-1]) == ("patch" not in options)
+
+
 @pytest.mark.parametrize(("mode", "channels"), [("RGB", 3), ("L", 1)])
 def test_training_images_are_augmented_where_a_run_asks_for_it(tmp_path, mode, channels):
     name = named(write_images(tmp_path, mode=mode))

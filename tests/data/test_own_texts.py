@@ -122,6 +122,16 @@ def test_what_is_guessed_is_said(tmp_path):
     assert any(remark.startswith("from the data: data.max_len=16, data.vocab_size=64") for remark in remarks)
 
 
+def test_of_sizes_that_are_given_none_is_said_to_be_guessed(tmp_path):
+    path = write_csv(tmp_path / "a.csv", ROWS)
+    remarks = take_remarks(find_task(f"texts(path={str(path)!r}, name=given, max_len=12)").data_args["own"])
+    assert any(remark.startswith("from the data: data.vocab_size=64") for remark in remarks)
+    every = "max_len=8, vocab_size=99, steps=7, batch_size=4"
+    remarks = take_remarks(find_task(f"texts(path={str(path)!r}, name=all-given, {every})").data_args["own"])
+    assert remarks
+    assert not any("from the data" in remark for remark in remarks)
+
+
 BAD_ROWS = {
     "empty text": ([(" ", "good")], ", line 202, column 'text': expected a text with a word in it, got ' '."),
     "no label": ([("a", "")], ", line 202, column 'label': expected a label (a word, or a whole number), got ''."),

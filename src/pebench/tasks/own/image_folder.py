@@ -18,7 +18,7 @@ from pebench.tasks.kinds import IMAGE_CLASSIFICATION
 from pebench.tasks.own.cuts import content_key, split_examples
 from pebench.tasks.own.files import SPLIT_NAMES, require_train
 from pebench.tasks.own.places import Place, Survey, place_of
-from pebench.tasks.own.sizes import batch_and_steps, sizes_text
+from pebench.tasks.own.sizes import batch_and_steps
 from pebench.tasks.own.targets import class_order
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
 
@@ -73,10 +73,10 @@ def images(  # noqa: PLR0913 - options, which users know by name
     sizes = {"channels": channels, "image_size": image_size, "patch": patch, "steps": steps, "batch_size": batch_size}
     given: dict[str, Any] = {option: value for option, value in sizes.items() if value}
     if path:
-        data, survey = key_of("images", place_of(path), name, _survey)
+        # What is said of the images depends on what was asked for, too.
+        kind = f"images {image_size} {channels}"
+        data, survey = key_of(kind, place_of(path), name, lambda place: _survey(place, image_size, channels), given)
         classes = survey.options["classes"]
-        if image_size and not patch:
-            given["patch"] = patch_of(image_size)
         given = {**survey.options, **given}
     check_key("images", data)
     values = {**USUAL, **given, "classes": classes, "data": data}
@@ -245,7 +245,7 @@ def _headers(files: list[Path]) -> Iterator[tuple[str, tuple[int, int]]]:
             ) from error
 
 
-def _survey(place: Place) -> Survey:
+def _survey(place: Place, asked_side: int, asked_channels: int) -> Survey:
     files, labels, splits, sha256, remarks = load(place)
     modes, shapes = Counter[str](), Counter[tuple[int, int]]()
     for mode, shape in _headers(files):
@@ -253,10 +253,10 @@ def _survey(place: Place) -> Survey:
         shapes[shape] += 1
     sides = np.array([min(shape) for shape in shapes.elements()])
     side = int(np.median(sides))
-    side = min(LARGEST, side if side < 12 or side == 28 else max(12, side // 4 * 4))
+    side = asked_side or min(LARGEST, side if side < 12 or side == 28 else max(12, side // 4 * 4))
     options = {
-        "classes": len({*labels.tolist()}), "channels": 1 if {*modes} <= {*GREY} else 3, "image_size": side,
-        "patch": patch_of(side),
+        "classes": len({*labels.tolist()}), "channels": asked_channels or (1 if {*modes} <= {*GREY} else 3),
+        "image_size": side, "patch": patch_of(side),
     }  # fmt: skip
     options["batch_size"], options["steps"] = batch_and_steps(int((splits == 0).sum()))
     odd = sum(count for shape, count in shapes.items() if shape != (side, side))
@@ -268,4 +268,4 @@ def _survey(place: Place) -> Survey:
         )
     colour = "grey" if options["channels"] == 1 else "colour"
     remarks.append(f"{colour}, image_size={side}; transparent pixels are black, 16 bits become 8")
-    return Survey(sha256, options, [*remarks, sizes_text({**options, "patch_size": options["patch"]})])
+    return Survey(sha256, options, remarks)

@@ -18,7 +18,7 @@ from pebench.tasks.kinds import REGRESSION, TEXT_CLASSIFICATION, TOKEN_TAGGING, 
 from pebench.tasks.own.cuts import split_examples, text_keys
 from pebench.tasks.own.hub import pinned, read_hub
 from pebench.tasks.own.places import Place, Survey, place_of
-from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
+from pebench.tasks.own.sizes import batch_and_steps, power_of_two
 from pebench.tasks.own.tables import Texts, check_classes, read_texts
 from pebench.tasks.own.targets import TARGETS, spread
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
@@ -112,7 +112,8 @@ def _found(path: str, name: str, data: str, read: Mapping[str, str], sizes: Mapp
     hub = read.get("hub", "")
     values: dict[str, Any] = {**USUAL, "target": read["target"] or "class", "pair": read["pair"], **sizes}
     if path or (hub and not data):
-        data, survey = key_of("texts", place_of(path, read), name or hub.partition("@")[0].rpartition("/")[2], _survey)
+        name = name or hub.partition("@")[0].rpartition("/")[2]
+        data, survey = key_of("texts", place_of(path, read), name, _survey, sizes)
         found = {"classes": USUAL["classes"], **survey.options}["classes"]  # whatever was asked for
         values = {**values, **survey.options, **sizes, "classes": found}
     check_key("texts", data)
@@ -222,7 +223,7 @@ def _survey(place: Place) -> Survey:
         options["target"] = found.target
     if found.pair:  # a column's name is of a file, and so not in the name of data
         options["pair"] = found.pair if place.read.get("hub") else "yes"
-    return Survey(sha256, {**options, **sizes}, [*remarks, sizes_text(sizes)])
+    return Survey(sha256, {**options, **sizes}, remarks)
 
 
 def _sizes(found: Texts, splits: NDArray[np.int8]) -> Mapping[str, int]:

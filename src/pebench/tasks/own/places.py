@@ -20,7 +20,7 @@ from pebench.tasks import sources
 VARIABLE = "PEBENCH_OWN_DATA"
 """Variable of the environment with the places that this process knows, as JSON by key."""
 
-VERSION = 1
+VERSION = 2
 """Version of the surveys that are kept: raise it with a change of what is read or counted."""
 
 _remarks: dict[str, list[str]] = {}

@@ -10,7 +10,7 @@ from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import LANGUAGE_MODELLING, MASKED_LANGUAGE_MODELLING
 from pebench.tasks.own.files import SPLITS, files_by_split, require_train, text_of
 from pebench.tasks.own.places import Place, Survey, place_of
-from pebench.tasks.own.sizes import batch_and_steps, power_of_two, sizes_text
+from pebench.tasks.own.sizes import batch_and_steps, power_of_two
 from pebench.tasks.own.task import OwnTask, check_key, full_name, key_of
 
 ENDINGS = (".txt", ".md", ".text", ".rst", ".tex")
@@ -65,7 +65,7 @@ def corpus(  # noqa: PLR0913 - options, which users know by name
     if path:
         # Only how it is read goes with the place; the survey depends on the tokens, too.
         kind = f"corpus {tokens}{' masked' * masked}"
-        data, survey = key_of(kind, place_of(path), name, lambda place: _survey(place, tokens, masked))
+        data, survey = key_of(kind, place_of(path), name, lambda place: _survey(place, tokens, masked), given)
         given = {**survey.options, **given}
     check_key("corpus", data)
     values = {**USUAL, **given, "tokens": tokens, "masked": masked, "data": data}
@@ -147,4 +147,4 @@ def _survey(place: Place, tokens: str, masked: bool) -> Survey:
     longest = power_of_two(shortest / (2 * LEAST), 8, 128)
     batch_size, steps = batch_and_steps(count // longest, 16)
     options = {"max_len": longest, "vocab_size": vocabulary + masked, "batch_size": batch_size, "steps": steps}
-    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}{' and a mask' * masked}", sizes_text(options)])
+    return Survey(sha256, options, [*remarks, f"tokens: {TOKENS[tokens]}{' and a mask' * masked}"])

@@ -38,13 +38,13 @@ def batch_and_steps(examples: int, most: int = 64) -> tuple[int, int]:
 
 
 SETTINGS = {
-    "max_len": "data.max_len", "vocab_size": "data.vocab_size", "patch_size": "data.patch_size",
+    "max_len": "data.max_len", "vocab_size": "data.vocab_size", "patch": "data.patch_size",
     "steps": "train.max_steps", "batch_size": "train.batch_size",
 }  # fmt: skip
 """Settings of runs by the option of a task that decides them."""
 
 
 def sizes_text(options: Mapping[str, object]) -> str:
-    """Return the sentence on sizes that data decide, and on how a user changes them."""
+    """Return the sentence on sizes that data decide, and on how a user changes them; empty if they decide none."""
     sizes = ", ".join(f"{SETTINGS[name]}={value}" for name, value in options.items() if name in SETTINGS)
-    return f"from the data: {sizes} (change them with --set)"
+    return f"from the data: {sizes} (change them with --set)" if sizes else ""

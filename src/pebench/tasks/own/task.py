@@ -1,7 +1,7 @@
 """Tasks on a user's data: all that a record needs stands in their names, and no path does. No torch here."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pebench.formatting import format_encoding, quoted
 from pebench.tasks import sources
 from pebench.tasks.base import Task
 from pebench.tasks.own.places import Place, Survey, data_key, find_place, note_place, plain_name, surveyed
+from pebench.tasks.own.sizes import sizes_text
 
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-[0-9a-f]{12}")
 """The name of data: a word, and the first digits of a checksum."""
@@ -33,7 +34,9 @@ class OwnTask(Task):
             find_place(self.data_args["own"], self.data_args.get("origin"))
 
 
-def key_of(kind: str, place: Place, name: str, make: Callable[[Place], Survey]) -> tuple[str, Survey]:
+def key_of(
+    kind: str, place: Place, name: str, make: Callable[[Place], Survey], given: Collection[str]
+) -> tuple[str, Survey]:
     """Return the name of data, and their survey; their place is noted.
 
     Args:
@@ -41,13 +44,15 @@ def key_of(kind: str, place: Place, name: str, make: Callable[[Place], Survey]) 
         place: Where they are.
         name: The word that names them; empty takes the file's.
         make: Makes a survey.
+        given: Options that were asked for, which the data do not decide.
 
     Raises:
         UserError: If they cannot be read, or no model can be trained on them.
     """
     survey = surveyed(kind, place, lambda: make(place))
     key = data_key(plain_name(name or Path(place.path).stem), survey)
-    note_place(key, place, survey.remarks)
+    sizes = sizes_text({option: value for option, value in survey.options.items() if option not in given})
+    note_place(key, place, [*survey.remarks, *filter(None, [sizes])])
     return key, survey
 
 
