@@ -258,6 +258,15 @@ def test_a_few_failed_runs_are_named_with_their_folders(tmp_path: Path) -> None:
     assert lines[-1] == f"  and 2 more failed runs: pebench status {tmp_path}"
 
 
+def test_commands_that_are_printed_quote_a_folder_with_spaces(tmp_path: Path) -> None:
+    folder = tmp_path / "my runs"
+    answer = ask(*SMOKE, "--pe", "none", "--seed", "0", out=folder)
+    assert f"Markdown: pebench report '{folder}'   Curves: pebench tensorboard '{folder}'" in answer.text
+    (empty := tmp_path / "no runs").mkdir()
+    with pytest.raises(UserError, match=re.escape(f"pebench run --suite quickstart --out '{empty}'")):
+        read_records(empty)
+
+
 def test_a_dry_run_names_what_rows_differ_in_and_the_rate_that_they_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

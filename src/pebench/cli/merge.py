@@ -1,6 +1,7 @@
 """``pebench merge``: one collection of records from several."""
 
 import argparse
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -71,8 +72,8 @@ def merge_command(options: argparse.Namespace) -> int:
 
 def _next_command(options: argparse.Namespace) -> str:
     """Return the sentence on the command that goes on from the records that were laid out."""
-    runs = f"--suite {options.suite}" if options.suite else "..."
-    return f". To go on from there: pebench run {runs} --out {options.out}"
+    runs = f"--suite {shlex.quote(str(options.suite))}" if options.suite else "..."
+    return f". To go on from there: pebench run {runs} --out {shlex.quote(str(options.out))}"
 
 
 def _outcome(record: "Record", other: "Record") -> str:

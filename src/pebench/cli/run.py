@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -130,7 +131,8 @@ def print_results(results: Results, options: argparse.Namespace, display: Comman
 
     display.show_rest(results.records)
     out = options.out
-    display.note(f"\nRecords: {out}/   Markdown: pebench report {out}   Curves: pebench tensorboard {out}")
+    folder = shlex.quote(str(out))
+    display.note(f"\nRecords: {out}/   Markdown: pebench report {folder}   Curves: pebench tensorboard {folder}")
     for line in _logs(results, out):
         display.note(line)
     path = out / PAGE
@@ -148,5 +150,5 @@ def _logs(results: Results, out: Path) -> list[str]:
     failed = [out / record.config.directory for record in results.records if not record.ok]
     places = [folder / LOG if (folder / LOG).is_file() else folder for folder in failed]
     lines = [f"Log of a failed run: {place}" for place in places[:MOST_LOGS]]
-    more = len(places) - len(lines)
-    return [*lines, f"  and {counted(more, 'more failed run')}: pebench status {out}"] if more else lines
+    more, folder = len(places) - len(lines), shlex.quote(str(out))
+    return [*lines, f"  and {counted(more, 'more failed run')}: pebench status {folder}"] if more else lines

@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,10 @@ def read_records(source: Path) -> list[Record]:
             except DAMAGE as error:
                 raise _unreadable(source, path, number, error) from error
     if not found:
-        make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {source}"
+        place = shlex.quote(str(source))
+        make = "" if source.is_file() else f" Make some: pebench run --suite quickstart --out {place}"
         if (source / PLANS).is_dir():
-            make = f" No run has finished yet: pebench status {source}"
+            make = f" No run has finished yet: pebench status {place}"
         raise UserError(f"no records {'in' if source.is_file() else 'under'} {str(source)!r}.{make}")
     return merge([found[::-1]])[0]  # the later of two records of a run counts, and `merge` keeps the first
 
