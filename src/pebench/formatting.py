@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 MOST = 500
@@ -59,7 +60,11 @@ def quoted(value: Any, most: int = 80) -> str:
     Example:
         >>> quoted("rope"), quoted("\x1b[31mred"), quoted([1] * 50, most=12)
         ("'rope'", "'\\x1b[31mred'", '[1, 1, 1, 1…')
+        >>> quoted(int), quoted(quoted)
+        ('the class int', 'the function quoted')
     """
+    if isinstance(value, type | FunctionType):
+        return cut(f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}", most)
     if isinstance(value, str | bytes | list | tuple):
         value = value[: most + 1]  # the text of all of it may be very long
     return cut(printable(repr(value)).replace("\n", " "), most)

@@ -153,6 +153,18 @@ def test_an_encoding_without_any_hook_is_refused(body: str, reason: str, here: W
     assert not (here.folder / "runs").exists()
 
 
+def test_a_function_in_place_of_a_class_is_named(here: Workplace) -> None:
+    module = here.module("def odd(spec): ...\n")
+    printed = here.ask(*SMOKE, "--pe", f"{module}:odd", code=2)
+    assert f"encoding '{module}:odd' is the function odd, expected a class that inherits from" in printed
+
+
+def test_a_file_that_another_module_hides_is_named(here: Workplace) -> None:
+    (here.folder / "colorsys.py").write_text(ROWS)  # the name of a module of Python
+    printed = here.ask(*SMOKE, "--pe", "colorsys:Rows", code=2)
+    assert "has no 'Rows'. The file colorsys.py here is not imported, as another module has its name" in printed
+
+
 def test_what_is_not_of_the_type_that_it_was_given_is_refused() -> None:
     class Wide(PositionalEncoding):
         def embed(self, x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:

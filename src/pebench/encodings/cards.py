@@ -12,6 +12,7 @@ from typing import Any
 
 from pebench.encodings.sources import ROOT, UnreadableError, assigned_values, class_family, literal, methods
 from pebench.errors import UserError
+from pebench.formatting import quoted
 
 INHERITED = (
     "axes", "causal_only", "contextual", "relative", "isotropic", "mirror_blind", "wraps", "beyond", "kv_cache",
@@ -131,7 +132,7 @@ def card_of(name: str, cls: Any) -> EncodingCard:
     root = next((base for base in getattr(cls, "__mro__", ()) if (base.__module__, base.__name__) == ROOT), None)
     if root is None:
         raise UserError(
-            f"encoding {name!r} is {cls!r}, expected a class that inherits from pebench.PositionalEncoding."
+            f"encoding {name!r} is {quoted(cls)}, expected a class that inherits from pebench.PositionalEncoding."
         )
     return _make_card(name, cls.__module__, _declaration_of_class(cls, root))
 

@@ -14,7 +14,7 @@ from typing import Any
 from pebench.config.names import NAME, PLACE
 from pebench.encodings.cards import EncodingCard, card_of, read_card
 from pebench.encodings.origins import digest, folder_of
-from pebench.encodings.sources import UnreadableError, bound_names, find_source
+from pebench.encodings.sources import UnreadableError, bound_names, find_source, hidden_file
 from pebench.errors import UserError, nearest
 from pebench.exits import without_exits
 from pebench.formatting import MOST, first_line, quoted
@@ -233,7 +233,7 @@ def load_object(plugin: Plugin, fits: Callable[[Any], bool]) -> Any:
 def _missing(plugin: Plugin, place: str, known: Iterable[str]) -> UserError:
     near = nearest(plugin.cls, known)
     hint = f" Did you mean {plugin.module}:{near}?" if near else ""
-    return UserError(f"{plugin}: {place} has no {plugin.cls!r}.{hint}")
+    return UserError(f"{plugin}: {place} has no {plugin.cls!r}.{hidden_file(plugin.module, place) or hint}")
 
 
 def import_module(module: str, what: str) -> ModuleType:

@@ -52,6 +52,19 @@ def _search(module: str) -> str | None:
 
 
 @functools.cache
+def hidden_file(module: str, place: str) -> str:
+    """Return a sentence on a file here that is not imported, as another module has its name; empty if none is.
+
+    Args:
+        module: The module's dotted name.
+        place: The file that is imported.
+    """
+    file = Path(f"{module}.py")
+    if not file.is_file() or file.resolve() == Path(place).resolve():
+        return ""
+    return f" The file {file} here is not imported, as another module has its name: give it another name."
+
+
 def parse_source(path: Path) -> list[ast.stmt]:
     """Return the statements of a source file.
 
