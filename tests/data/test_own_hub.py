@@ -50,6 +50,21 @@ def test_offline_a_commit_is_needed(hub, monkeypatch):
     assert not hub
 
 
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [(False, r"someone/reviews: http://hub\.test cannot be reached"), (True, "cannot be found: h")],
+)
+def test_a_hub_that_cannot_be_reached_is_told_from_one_that_refuses(hub, monkeypatch, answers, message):
+    def dataset_info(*_, **__):
+        raise OSError("hm")
+
+    monkeypatch.setattr("huggingface_hub.HfApi.dataset_info", dataset_info)
+    monkeypatch.setattr("pebench.tasks.sources.reachable", lambda url: answers)
+    monkeypatch.setenv("HF_ENDPOINT", "http://hub.test")
+    with pytest.raises(UserError, match=message):
+        find_task("texts(hub=someone/reviews)")
+
+
 @pytest.mark.slow
 def test_what_the_hub_does_not_have_is_told(hub):
     with pytest.raises(UserError, match=r"the hub's data set someone/other@\w+ cannot be read"):

@@ -52,7 +52,7 @@ def _network() -> Iterator[str]:
     if sources.offline():
         yield "forbidden (--offline, PEBENCH_OFFLINE or HF_HUB_OFFLINE)"
         return
-    site = os.environ.get("HF_ENDPOINT", sources.HUB)
+    site = sources.hub_site()
     there = sources.reachable(site, PROBE_S)
     yield f"{site} answers" if there else f"{site} does not answer within {PROBE_S:g} s: use data that is here"
 

@@ -67,7 +67,7 @@ class Source:
     @property
     def site(self) -> str:
         """The address that shows whether the network is there: that of the hub that the user has chosen, or `url`."""
-        return os.environ.get("HF_ENDPOINT", self.url) if self.hub else self.url
+        return hub_site() if self.hub else self.url
 
     def __str__(self) -> str:
         where = f"{self.hub}{f', {self.config},' if self.config else ''} at" if self.hub else f"{self.url},"
@@ -170,6 +170,11 @@ def writing(folder: Path, variable: str = "PEBENCH_CACHE_DIR") -> Iterator[None]
 def files_folder(data_dir: Path | None) -> Path:
     """Return the folder of files that no library caches: the local data folder if one is used, else our downloads."""
     return data_dir or cache_folder() / "downloads"
+
+
+def hub_site() -> str:
+    """Return the address of the hub: Hugging Face's, or that in ``HF_ENDPOINT``."""
+    return os.environ.get("HF_ENDPOINT", HUB)
 
 
 def offline() -> bool:

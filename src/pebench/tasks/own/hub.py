@@ -44,6 +44,11 @@ def pinned(name: str, revision: str) -> str:
     except errors.RevisionNotFoundError as error:
         raise UserError(f"the hub's data set {name!r} has no revision {revision!r}.") from error
     except Exception as error:  # of many kinds
+        if not sources.reachable(sources.hub_site()):
+            raise UserError(
+                f"{name}: {sources.hub_site()} cannot be reached. Look at the network, or give a copy of your own: "
+                "texts(path=FILE)."
+            ) from error
         raise UserError(f"the hub's data set {name!r} cannot be found: {first_line(error)}.") from error
     return f"{name}@{commit}"
 
