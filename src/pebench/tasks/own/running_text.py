@@ -6,6 +6,7 @@ from typing import Any
 
 from pebench.config import DataConfig, ModelConfig, TrainConfig
 from pebench.errors import UserError, unknown_name
+from pebench.formatting import counted
 from pebench.tasks.base import Budget, Task, with_smoke
 from pebench.tasks.kinds import LANGUAGE_MODELLING, MASKED_LANGUAGE_MODELLING
 from pebench.tasks.own.files import SPLITS, files_by_split, require_train, text_of
@@ -111,9 +112,8 @@ def load(place: Place) -> tuple[dict[str, str], str, list[str]]:
     texts, rule = _cut(texts)
     for split, text in texts.items():
         if len(text) < 2:
-            raise UserError(
-                f"{path} is too short: the split {split} has {len(text)} characters, expected two at least."
-            )
+            size = counted(len(text), "character")
+            raise UserError(f"{path} is too short: the split {split} has {size}, expected two at least.")
     counts = ", ".join(f"{len(texts[split]):,} {split}" for split in SPLITS)
     digest = hashlib.sha256()
     for split in SPLITS:
