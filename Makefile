@@ -40,7 +40,7 @@ exports:  ## Make the page of results/$(SUITE) in every format, in exports/, whi
 
 pages:  ## Make all that is made from published records again, without training: pages, pictures, overview
 	for suite in $(PUBLISHED); do pebench report results/$$suite --suite $$suite --publish results/$$suite || exit 1; done
-	for study in undeclared add_or_concat; do \
+	for study in undeclared add_or_concat segments; do \
 	python -m benchmarks.studies.$$study --output results/studies/$$study.md >/dev/null || exit 1; done
 	$(MAKE) readme submissions scorecard
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from pebench.benchmarks.index import index
-from pebench.benchmarks.studies import add_or_concat, undeclared
+from pebench.benchmarks.studies import add_or_concat, segments, undeclared
 from pebench.cli import main
 from pebench.cli.catalogue import markdown as table
 from pebench.cli.catalogue import overview as overview_of_encodings
@@ -255,6 +255,16 @@ def not_worked_out(text: str) -> list[str]:
         before = re.findall(r"\d+\.\d+", text[max(match.start() - 140, 0) : match.start()])
         lost += [] if worked_out().get(match[0], set()) & {*before} else [match[0]]
     return lost
+
+
+def test_segments_are_judged_from_records() -> None:
+    """Intervals are written there with both signs, unlike exploratory ones."""
+    page = segments.page()
+    assert (RESULTS / "studies" / "segments.md").read_text(encoding="utf-8") == page
+    told = (ROOT / "docs" / "answers" / "segments.md").read_text(encoding="utf-8")
+    found = re.findall(r"([-+]\d\.\d\d)\s\w*\s?\(([-+]\d\.\d\d to [-+]\d\.\d\d)\)", told)
+    assert len(found) == 3
+    assert all(f"{mean} " in page and interval in page for mean, interval in found)
 
 
 def test_every_pair_of_addition_and_concatenation_is_shown_as_records_have_it() -> None:

@@ -18,7 +18,7 @@ from pebench.tasks import TASKS
 
 RESULTS = Path(__file__).parents[2] / "results"
 TEXTS = {"a76a5d27ea82": (16384, 209), "7214539c0653": (16384, 7), "312ef412e2b1": (13773, 10),
-         "b4c821223d76": (10, 12), "1789c4b9aa7b": (16384, 114)}  # fmt: skip
+         "b4c821223d76": (10, 12), "1789c4b9aa7b": (16384, 114), "c6ed72413e79": (16384, 128)}  # fmt: skip
 """Vocabulary and median length of the data sets whose texts differ in length, by the beginning of their fingerprint."""
 
 PARTS = 16
@@ -60,6 +60,8 @@ def make(config: RunConfig) -> SequenceModule:
         facts = {"image_size": side, "channels": channels, "patch_size": data.patch_size}
     else:
         facts = {"vocab_size": data.vocab_size, "max_len": data.max_len}
+        if task.separator is not None:
+            facts["separator"] = task.separator
     if task.num_classes:
         facts["num_classes"] = task.num_classes
     module = task.model_class()(config.encoding, config.encoding_args, **facts, **section_values(config, "model"))
@@ -110,5 +112,4 @@ def test_models_are_published_by_the_hundred() -> None:
     assert {record.config.task for record in published()} == {*TASKS} - {
         "lm-imdb",
         "text-agnews",
-        "text-pairs",
     }
