@@ -8,6 +8,7 @@ import pytest
 
 from pebench.encodings.cards import card_of, read_card
 from pebench.encodings.registry import encoding_card, encoding_cards, load_encoding, normal_options
+from pebench.encodings.sources import find_source, parse_source
 from pebench.errors import UserError
 
 from .workplace import ROWS, Workplace
@@ -16,6 +17,11 @@ from .workplace import ROWS, Workplace
 @pytest.mark.parametrize("name", encoding_cards())
 def test_the_card_that_is_read_is_what_the_class_is(name: str) -> None:
     assert encoding_card(name) == card_of(name, load_encoding(name))
+
+
+def test_a_source_is_parsed_once_for_all_cards_that_need_it() -> None:
+    assert (path := find_source("pebench.encodings.base"))
+    assert parse_source(path) is parse_source(path)
 
 
 def test_a_card_is_read_without_importing_anything(here: Workplace) -> None:

@@ -51,7 +51,6 @@ def _search(module: str) -> str | None:
     return spec.origin if spec else None
 
 
-@functools.cache
 def hidden_file(module: str, place: str) -> str:
     """Return a sentence on a file here that is not imported, as another module has its name; empty if none is.
 
@@ -65,6 +64,7 @@ def hidden_file(module: str, place: str) -> str:
     return f" The file {file} here is not imported, as another module has its name: give it another name."
 
 
+@functools.cache
 def parse_source(path: Path) -> list[ast.stmt]:
     """Return the statements of a source file.
 
