@@ -11,12 +11,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from tabulate import tabulate
 
-from pebench.benchmarks.studies.comparisons import Comparison, published, row
+from pebench.benchmarks.studies.comparisons import Comparison, is_of, published, row
 from pebench.benchmarks.studies.pages import write_page
 from pebench.results.figures.style import COLOURS, INK, Mark, by_row, laid_out, legend_below, to_svg
 from pebench.results.grids import difference_unit, plus_minus
@@ -49,7 +50,7 @@ class Pair:
         concatenated: Label of the row with position concatenated.
         added: Label of the row with position added.
         place: Place where position is fused, of `PLACES`.
-        layers: Depth of the models, where the page has several.
+        settings: Settings that both have, by dotted names, where the page has several.
     """
 
     where: str
@@ -57,7 +58,7 @@ class Pair:
     concatenated: str
     added: str
     place: str = "at the input"
-    layers: int = 0
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def tasks(self) -> list[str]:
         """Return the tasks on which both have run.
@@ -65,16 +66,16 @@ class Pair:
         Raises:
             ValueError: If there is none.
         """
-        rows = [(one.records[0].config, one.label) for one in published(self.page)]
-        rows = [(config.task, label) for config, label in rows if self.layers in (0, config.model.num_layers)]
-        found = [task for task, label in rows if label == self.concatenated and (task, self.added) in rows]
+        rows = [(one.records[0].config.task, one) for one in published(self.page)]
+        labels = [(task, one.label) for task, one in rows if is_of(one, task, self.settings)]
+        found = [task for task, label in labels if label == self.concatenated and (task, self.added) in labels]
         if not found:
             raise ValueError(f"{self.page} has no task with both {self.concatenated} and {self.added}")
         return found
 
     def measure(self, task: str) -> Difference:
         """Return concatenated minus added, at equal seeds."""
-        settings = {"model.num_layers": self.layers} if self.layers else {}
+        settings = dict(self.settings)
         first, second = (row(label, self.page, settings=settings) for label in (self.concatenated, self.added))
         return Comparison(task, first, second).measure()
 
@@ -84,7 +85,7 @@ def pairs() -> Iterator[Pair]:
     yield Pair("as they are", "core", "concat", "add")
     yield Pair("fresh seeds", "confirm", "concat", "add")
     yield Pair("Tiny Shakespeare", "shakespeare", "concat", "add")
-    yield Pair("20 Newsgroups, two layers", "topics", "concat", "add", layers=2)
+    yield Pair("20 Newsgroups, two layers", "topics", "concat", "add", settings=(("model.num_layers", 2),))
     yield Pair("9 million parameters", "full", "concat", "add")
     yield Pair("equal size", "fusion-parameters", "concat", "add")
     yield Pair("equal total scale, 0.3 of addition's", "scale", "concat (ratio=0.5)", "add (ratio=0.3)")

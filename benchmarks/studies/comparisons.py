@@ -102,7 +102,7 @@ def runs(task: str, row: Row) -> dict[int, Record]:
     """
     found: dict[int, Record] = {}
     for page in row.pages:
-        kinds = [one.records for one in published(page) if one.label == row.label and _is_of(one, task, row.settings)]
+        kinds = [one.records for one in published(page) if one.label == row.label and is_of(one, task, row.settings)]
         if len(kinds) != 1:
             raise ValueError(f"{page} has {len(kinds)} rows {row.label} on {task}, not one")
         for record in kinds[0]:
@@ -111,7 +111,7 @@ def runs(task: str, row: Row) -> dict[int, Record]:
     return found
 
 
-def _is_of(row: TableRow, task: str, settings: Sequence[tuple[str, Any]]) -> bool:
+def is_of(row: TableRow, task: str, settings: Sequence[tuple[str, Any]]) -> bool:
     """Return whether the runs of a row are of a task and have settings."""
     config = row.records[0].config
     has = dotted_settings(config)

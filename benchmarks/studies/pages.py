@@ -1,9 +1,10 @@
 """Pages of measurements: the lines at their top, and a way to write them while they grow."""
 
+import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,6 +56,23 @@ def circumstances(study: str, arguments: Sequence[str], device: "torch.device", 
         f"{datetime.now(UTC):%Y-%m-%d}, commit {environment.commit() or 'unknown'}, {versions}; {where}, 32 bit.  \n"
         f"{command(study, arguments)}\n\n"
     )
+
+
+def main_of_records(arguments: Sequence[str], description: str | None, page: Callable[[], str]) -> int:
+    """Run a study that only reads published records: make its page, and print or write it.
+
+    Args:
+        arguments: Arguments of its command line.
+        description: The study's docstring, for ``--help``.
+        page: Makes the page.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, metavar="FILE", help="Markdown file for the page")
+    options = parser.parse_args(arguments)
+    return write_page([page()], options.output)
 
 
 def report_progress(text: str) -> None:

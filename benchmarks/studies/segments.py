@@ -5,16 +5,14 @@ training, in seconds:
     python -m benchmarks.studies.segments --output results/studies/segments.md
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from scipy.special import stdtrit
 from tabulate import tabulate
 
 from pebench.benchmarks.studies.comparisons import Comparison, Row, row
-from pebench.benchmarks.studies.pages import command, write_page
+from pebench.benchmarks.studies.pages import command, main_of_records
 from pebench.results.stats import ALPHA
 
 COMPARED = (("sum", None), ("concat", None), ("concat", "sum"))
@@ -55,10 +53,7 @@ def page() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Work them out, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="Markdown file for the page")
-    options = parser.parse_args(arguments)
-    return write_page([page()], options.output)
+    return main_of_records(arguments, __doc__, page)
 
 
 if __name__ == "__main__":

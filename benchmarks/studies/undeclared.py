@@ -5,16 +5,14 @@ training; a test holds the prose to them. In seconds, run
     python -m benchmarks.studies.undeclared --output results/studies/undeclared.md
 """
 
-import argparse
 import functools
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from tabulate import tabulate
 
 from pebench.benchmarks.studies.comparisons import Comparison, Row, row
-from pebench.benchmarks.studies.pages import command, write_page
+from pebench.benchmarks.studies.pages import command, main_of_records
 from pebench.results.stats import Difference
 from pebench.tasks import find_task
 
@@ -182,10 +180,7 @@ def page() -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Work them out, and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="Markdown file for the page")
-    options = parser.parse_args(arguments)
-    return write_page([page()], options.output)
+    return main_of_records(arguments, __doc__, page)
 
 
 if __name__ == "__main__":
