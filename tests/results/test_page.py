@@ -17,7 +17,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from pebench.runs.records import Record
 from pebench.tasks import configure
-from tests.results.page_records import MEANS, SUITE, TASKS, heads, page, run, runs, whole, whole_text
+from tests.results.page_records import MEANS, SUITE, TASKS, heads, page, run, runs, whole, whole_text, without
 
 pytestmark = pytest.mark.usefixtures("no_pictures")  # they take long, and words do without
 
@@ -141,8 +141,10 @@ def test_the_answer_comes_first_in_plain_words_with_its_figures() -> None:
     assert Statement(f"2 of 2 {open_ones}") in answer(page(runs(8, ["vit-digits"], rope=0.6), None))
     assert answer(page(runs(1))) == [
         Statement("4 of 4 comparisons have too few seeds to test."),
-        Statement("Not all runs are here: 42 tested runs missing."),
+        Statement("Not all runs are here: 42 tested runs missing. They are of `add`, `concat` and `rope`."),
     ]
+    (*_, last) = answer(page(without(without(runs(), "vit-digits", "rope", 7, 6), "text-order", "add", 7)))
+    assert last == Statement("Not all runs are here: 3 tested runs missing. They are of `rope` and `add`.")
 
 
 def test_the_answer_names_the_declared_contrasts_that_are_separable() -> None:

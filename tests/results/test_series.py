@@ -20,6 +20,7 @@ from pebench.results.writers.latex import latex
 from pebench.results.writers.markdown import markdown
 from tests.results.page_records import (
     DEPTHS,
+    MEANS,
     TASKS,
     by_depth,
     page,
@@ -50,6 +51,24 @@ def test_a_setting_that_varies_has_a_table_and_a_picture_of_its_own(tmp_path: Pa
     axes = along.draw(series).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "4"]
     assert axes.lines[0].get_ydata().tolist() == pytest.approx([50.35, 60.35])
+
+
+def test_names_have_no_order_and_are_drawn_side_by_side_without_a_line() -> None:
+    precisions = ["64-true", "32-true"]
+    records = [
+        run("vit-digits", encoding, seed, 0.6, **{"train.precision": precision})
+        for precision in precisions
+        for encoding in MEANS
+        for seed in range(2)
+    ]
+    (series,) = page(records, replace(DEPTHS, vary={"train.precision": precisions})).series
+    axes = along.draw(series).axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["32-true", "64-true"]
+    assert {line.get_linestyle() for line in axes.lines} == {"None"}
+    places = [[-0.2, 0.8], [0.0, 1.0], [0.2, 1.2]]
+    assert [line.get_xdata() for line in axes.lines] == [pytest.approx(place) for place in places]
+    assert "bars:" in along.caption(series)
+    assert "Lines:" in along.caption(page(by_depth(), DEPTHS).series[0])
 
 
 def heads_of(text: str) -> list[str]:

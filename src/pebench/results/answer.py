@@ -62,10 +62,15 @@ def answer(page: "Page") -> list[Statement]:
     for outcome, words in ((Outcome.BETTER, "Better"), (Outcome.WORSE, "Worse")):
         if named := _of_outcome(page, outcome):
             found.append(_differing(f"{words} than {_code(page.reference)}", named, len(page.tables)))
-    found += [*_fragile(page), *map(Statement, _others(page, total)), *_equivalent(page)]
+    return [*found, *_fragile(page), *map(Statement, _others(page, total)), *_equivalent(page), *_absent(page)]
+
+
+def _absent(page: "Page") -> Iterator[Statement]:
+    """Yield how many runs failed or are missing, and of which rows, that with the most first."""
     if lost := absence_counts(page.absent):
-        found.append(Statement(f"Not all runs are here: {'; '.join(lost)}."))
-    return found
+        counts = Counter(_code(absence.label) for absence in page.absent)
+        rows = shortened([label for label, _ in counts.most_common()], MOST_ROWS, "more")
+        yield Statement(f"Not all runs are here: {'; '.join(lost)}. They are of {_joined(rows)}.")
 
 
 def _code(label: str) -> str:

@@ -151,7 +151,7 @@ def series_picture(series: "Series") -> Picture | None:
 
     name, title = series_stem(series), f"By {series.setting}, {series.first.task.name}"
     figure = style.laid_out(along.draw, series) if len(series.labels) <= MOST_ROWS else None
-    return Picture(name, name, title, along.CAPTION, figure) if figure else None
+    return Picture(name, name, title, along.caption(series), figure) if figure else None
 
 
 def ranks_stems(page: "Page") -> list[str]:

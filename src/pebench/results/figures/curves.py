@@ -37,7 +37,9 @@ def draw(table: Table) -> Figure | None:
     return lines(curves, f"validation {headline(table.task)}", "step", _steps)
 
 
-def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None]) -> Figure | None:
+def lines(
+    curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axes, int], None], joined: bool = True
+) -> Figure | None:
     """Draw curves in one panel, or in one each if they are many; return None if there are none.
 
     Args:
@@ -45,21 +47,22 @@ def lines(curves: dict[str, Curve], title: str, label: str, ticks: Callable[[Axe
         title: Title of the vertical axis, which stands above it.
         label: Label of the horizontal axis.
         ticks: Function that puts at most a number of marks on the horizontal axis of a panel.
+        joined: True if lines join the points, with a band; False for marks with bars.
     """
     if not curves:
         return None
     found = marks(curves)
     if len(curves) > TOGETHER:
-        return _panels(curves, found, title, label, ticks)
+        return _panels(curves, found, title, label, ticks, joined)
     figure = Figure(figsize=(WIDTH, 1.9), layout="constrained")
     axes = figure.add_subplot()
     for name, curve in curves.items():
-        _band(axes, curve, found[name])
+        _points(axes, curve, found[name], joined)
     axes.grid(axis="y")
     heading(figure, title)
     axes.set_xlabel(label)
     ticks(axes, 5)
-    legend_below(figure, found, lines=True)
+    legend_below(figure, found, lines=joined)
     return figure
 
 
@@ -80,7 +83,12 @@ def size_ticks(axes: Axes, sizes: Sequence[float], most: int) -> None:
 
 
 def _panels(
-    curves: dict[str, Curve], found: dict[str, Mark], title: str, below: str, ticks: Callable[[Axes, int], None]
+    curves: dict[str, Curve],
+    found: dict[str, Mark],
+    title: str,
+    below: str,
+    ticks: Callable[[Axes, int], None],
+    joined: bool,
 ) -> Figure:
     titles = [textwrap.fill(label, 16, max_lines=2, placeholder="…") for label in curves]
     top, panel, foot, left = 0.2, 0.6, 0.42, 0.38  # inches
@@ -100,7 +108,7 @@ def _panels(
     for place, (axes, name, label) in enumerate(zip(grid, titles, curves, strict=False)):
         axes.set(**limits, autoscale_on=False)  # shared axes would all be scaled again for each curve
         axes.fill_between(steps, [*map(min, spans)], [*map(max, spans)], color=RULE, alpha=0.6)
-        _band(axes, curves[label], found[label])
+        _points(axes, curves[label], found[label], joined)
         axes.set_title(name, pad=2)
         ticks(axes, 2)
         axes.tick_params(labelleft=place % COLUMNS == 0, labelbottom=place + COLUMNS >= len(curves))
@@ -127,10 +135,14 @@ def _curve(row: Row, table: Table) -> Curve:
     ])  # fmt: skip
 
 
-def _band(axes: Axes, curve: Curve, mark: Mark) -> None:
+def _points(axes: Axes, curve: Curve, mark: Mark, joined: bool) -> None:
+    """Draw means with their ranges: a line with a band, or marks with bars."""
     steps, mean, low, high = zip(*curve, strict=True)
-    axes.fill_between(steps, low, high, color=mark.colour, alpha=0.18, linewidth=0)
-    axes.plot(steps, mean, linestyle=mark.line, **mark.style(), markersize=3)
+    if joined:
+        axes.fill_between(steps, low, high, color=mark.colour, alpha=0.18, linewidth=0)
+    else:
+        axes.vlines(steps, low, high, color=mark.colour, alpha=0.6)
+    axes.plot(steps, mean, linestyle=mark.line if joined else "none", **mark.style(), markersize=3)
 
 
 def _steps(axes: Axes, most: int) -> None:
