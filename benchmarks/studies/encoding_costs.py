@@ -6,6 +6,8 @@ take turns, so that a busy machine slows both alike. What is known is written af
 early without loss, and --go-on begins with what the last call has found on this machine. With --output the figures
 stand beside the page, as JSON, from which the scorecard takes them. On a machine that does nothing else, run
     python -m benchmarks.studies.encoding_costs --threads 2 --minutes 60 --output results/studies/encoding_costs.md
+and for an encoding of your own
+    python -m benchmarks.studies.encoding_costs --pe my_module:MyEncoding --output runs/studies/encoding_costs.md
 """
 
 import argparse
@@ -28,7 +30,8 @@ from pebench.benchmarks.studies.pages import Page, circumstances, report_progres
 from pebench.benchmarks.studies.processes import in_fresh_process
 from pebench.benchmarks.studies.step_costs import Question, StepCost, step_cost
 from pebench.benchmarks.studies.workloads import PATCH, Workload
-from pebench.encodings.registry import encoding_cards
+from pebench.encodings.registry import encoding_card, encoding_cards
+from pebench.errors import UserError
 from pebench.training.environment import device_text
 
 TOKENS = 2048  # in a batch, or one text where that is longer
@@ -255,6 +258,17 @@ def pages(arguments: Sequence[str], options: argparse.Namespace) -> Iterator[Pag
         yield Page(top + tables(shown, found) + bars(shown, found[0]), figures(["none", *shown], found, options))
 
 
+def encoding(name: str) -> str:
+    """Return the name of an encoding, registered or a user's own; refuse others, and ``none``, which is beside each."""
+    try:
+        encoding_card(name)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if name == "none":
+        raise argparse.ArgumentTypeError("every encoding is measured beside none; name others.")
+    return name
+
+
 def main(arguments: Sequence[str]) -> int:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description="Measure a training step with each encoding against one without.")
@@ -265,8 +279,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tokens", type=int, action="append", help="tokens or patches (repeatable); by default all")
     parser.add_argument("--go-on", action="store_true", help="begin with the figures that stand beside --output")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin nothing after so many minutes")
-    everyone = sorted({*encoding_cards()} - {"none"})
-    parser.add_argument("--pe", action="append", choices=everyone, help="an encoding (repeatable); by default all")
+    parser.add_argument(
+        "--pe", action="append", type=encoding, metavar="NAME", help="an encoding (repeatable); by default all of ours"
+    )
     parser.add_argument("--threads", type=int, help="CPU threads; by default PyTorch's choice")
     parser.add_argument(
         "--gib", type=float, default=8.0, help="memory that a model may take on a CPU; by default 8 GiB"

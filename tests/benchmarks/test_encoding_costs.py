@@ -112,6 +112,21 @@ def test_rounds_are_whole_and_what_does_not_serve_is_asked_once(monkeypatch: pyt
     assert memory["`fox`"] == ["2.00 (2.00 to 2.00)"] * 3 + ["does not serve"] * 2
 
 
+def test_an_encoding_of_ones_own_is_measured_and_unknown_ones_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(encoding_costs, "_cost", lambda question: StepCost(1.5, 0.5))
+    output = tmp_path / "costs.md"
+    mine = "examples.own_encoding:TriangleEncoding"
+    assert encoding_costs.main(["--pe", mine, *QUICK, "--output", str(output)]) == 0
+    assert json.loads(output.with_suffix(".json").read_text())["costs"][mine]["text"]["256"]["time"] == 1.5
+    for name, message in (("rop", "'rop'"), ("none", "measured beside none")):
+        with pytest.raises(SystemExit) as stop:
+            encoding_costs.main(["--pe", name, *QUICK])
+        assert stop.value.code == 2
+        assert message in capsys.readouterr().err
+
+
 def test_minutes_end_it_with_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 25))  # seconds: two measurements within a minute, then it is over
     monkeypatch.setattr(encoding_costs.time, "monotonic", lambda: next(clock))

@@ -406,9 +406,10 @@ def test_a_report_of_nothing_is_told(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_published_scorecard_is_made_of_the_published_records() -> None:
-    from pebench.cli.scorecard import first_costs, published, published_files
+    from pebench.cli.scorecard import published, published_files
+    from pebench.results.scorecard.costs import read_costs
 
-    card = scorecard(published(RESULTS), first_costs(RESULTS))
+    card = scorecard(published(RESULTS), read_costs(RESULTS))
     assert read_records(RESULTS / "core" / "runs.jsonl")  # there are any
     for path, text in published_files(card, RESULTS / "scorecard").items():
         assert path.read_text(encoding="utf-8") == text, "make scorecard"

@@ -9,7 +9,6 @@ import pytest
 
 from pebench.benchmarks.studies import encoding_costs
 from pebench.benchmarks.studies.step_costs import UNSERVED, Question, StepCost
-from pebench.cli.scorecard import first_costs
 from pebench.errors import UserError
 from pebench.results.scorecard import Scorecard, advice, scorecard
 from pebench.results.scorecard.costs import FILE, Cost, Costs, read_costs
@@ -72,11 +71,20 @@ def test_a_fixed_bias_that_the_kernel_took_is_told(card: Scorecard) -> None:
     assert words == {"rope": "yes", "alibi": "with a bias", "fire": "no", "stack": "–"}
 
 
-def test_costs_are_from_the_first_folder_that_has_them(tmp_path: Path) -> None:
-    one, other = ({"device": device, "costs": {}} for device in ("cpu", "cuda"))
-    folders = [tmp_path / "none", write(tmp_path / "one", one), write(tmp_path / "other", other)]
-    assert first_costs(*folders).device == "cpu"
-    assert first_costs(folders[0]) == Costs()
+def text_costs(device: str, **times: float) -> dict[str, Any]:
+    costs = {name: {"text": {"256": {"time": time, "memory": 1.0, "rounds": []}}} for name, time in times.items()}
+    return {"device": device, "costs": costs}
+
+
+def test_costs_of_an_encoding_are_from_the_first_folder_that_has_them(tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine", text_costs("cpu", mine=1.5, rope=2.0))
+    ours = write(tmp_path / "ours", text_costs("cpu", rope=1.0, add=1.25))
+    gpu = write(tmp_path / "gpu", text_costs("cuda", fox=9.0))
+    costs = read_costs(tmp_path / "none", mine, gpu, ours)
+    assert costs.device == "cpu"
+    assert {name: sizes[256].time for name, sizes in costs.cells.items()} == {"mine": 1.5, "rope": 2.0, "add": 1.25}
+    assert read_costs(gpu, mine).cells.keys() == {"fox"}
+    assert read_costs(tmp_path / "none") == Costs()
 
 
 def test_pages_show_them(card: Scorecard, records: list[Record]) -> None:
@@ -137,8 +145,11 @@ def test_the_command_takes_them_from_the_folder(tmp_path: Path, records: list[Re
     write(tmp_path, {"device": "cuda", "costs": {"rope": {"text": {"256": cell}, "image": {"256": cell}}}})
     (tmp_path / "core").mkdir()
     write_jsonl(records, tmp_path / "core" / "runs.jsonl")
-    text = ask("report", "--scorecard", str(tmp_path)).text
+    write(tmp_path / "mine", text_costs("cuda", **{"my_module:Mine": 1.75}))
+    write_jsonl(records, tmp_path / "mine" / "runs.jsonl")
+    text = ask("report", "--scorecard", str(tmp_path), str(tmp_path / "mine")).text
     assert "on a GPU" in text
+    assert re.search(r"^\| my_module:Mine .* 1\.75 ", text, re.M)
     results, row = [row for row in text.splitlines() if row.startswith("| rope ")]
     assert "1.50" not in results
     assert re.search(r" 1\.50 .* 1\.50 .* 2\.50 .* 2\.50 ", row)

@@ -11,7 +11,7 @@ from pebench.errors import UserError, unknown_name
 from pebench.results.publish import PAGE as PUBLISHED
 from pebench.results.publish import in_format
 from pebench.results.scorecard import Scorecard, scorecard
-from pebench.results.scorecard.costs import Costs, read_costs
+from pebench.results.scorecard.costs import read_costs
 from pebench.results.writers.html.scorecard import scorecard_html
 from pebench.results.writers.scorecard import scorecard_json, scorecard_markdown
 from pebench.runs.records import COLLECTION, Record, merge, read_records
@@ -38,7 +38,7 @@ def scorecard_command(options: argparse.Namespace) -> int:
     if name not in FORMATS:
         raise unknown_name("format of a scorecard", name, FORMATS)
     folders = [*([options.source] if options.source else []), *options.scorecard]
-    card = scorecard(published(*folders), first_costs(*folders))
+    card = scorecard(published(*folders), read_costs(*folders))
     if options.output:
         _write({in_format(options.output, name): write(card) for name, write in FORMATS.items()})
         open_if_asked(in_format(options.output, "html"), options.open)
@@ -66,11 +66,6 @@ def published(*folders: Path) -> list[Record]:
         files = sorted(folder.rglob(COLLECTION)) if folder.is_dir() else []
         sources += files or [folder]
     return merge(map(read_records, sources))[0]
-
-
-def first_costs(*folders: Path) -> Costs:
-    """Return the costs in the first folder that has them."""
-    return next((costs for folder in folders if (costs := read_costs(folder)).device), Costs())
 
 
 def published_files(card: Scorecard, folder: Path) -> dict[Path, str]:

@@ -144,7 +144,7 @@ class Scorecard:
 
 
 def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecard:
-    """Return the scorecard of some records, a row for each registered encoding and each other one that has runs.
+    """Return the scorecard of some records, a row for each registered encoding and each other with runs or costs.
 
     A column is made of runs that compare: one task and tier, at equal width, with the budget's own settings but for
     the learning rate, which may have been selected, by each row from the grid of its suite. Rows are encodings as they
@@ -160,7 +160,7 @@ def scorecard(records: Iterable[Record], costs: Costs | None = None) -> Scorecar
     found = build_tables(without_finer_rates(wanted), allow_unmatched=True)
     tables = {m.key: table for m in MEASURES if (table := _table_of(m, found))}
     labels = {row.label for table in tables.values() for row in table.rows if _is_default(row.label)}
-    labels |= encoding_cards().keys()
+    labels |= encoding_cards().keys() | costs.cells.keys() | costs.images.keys()
     cards = _cards(labels)
     columns = {measure.key: _column(measure, tables.get(measure.key), labels, cards) for measure in MEASURES}
     lines = []

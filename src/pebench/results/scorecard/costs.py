@@ -60,12 +60,27 @@ class Costs:
         return {patches: self.images.get(label, {}).get(patches, Cost()) for patches in PATCHES}
 
 
-def read_costs(folder: Path) -> Costs:
-    """Return the costs in a folder of published results; none where it has no such file.
+def read_costs(*folders: Path) -> Costs:
+    """Return the costs in folders of results: of each encoding those in the first folder that has it.
+
+    All are of the kind of device of the first folder with costs; what a GPU costs is no column beside a CPU's.
 
     Raises:
-        UserError: If the file is not what the study writes.
+        UserError: If a file is not what the study writes.
     """
+    found = [costs for folder in folders if (costs := _read(folder)).device]
+    if not found:
+        return Costs()
+    alike = [costs for costs in reversed(found) if costs.device == found[0].device]
+    cells, images = (dict[str, Mapping[int, Cost]](), dict[str, Mapping[int, Cost]]())
+    for costs in alike:  # the first folder last, so that its figures stand
+        cells |= costs.cells
+        images |= costs.images
+    return Costs(found[0].device, cells, images)
+
+
+def _read(folder: Path) -> Costs:
+    """Return the costs in one folder; none where it has no such file."""
     path = folder / FILE
     if not path.is_file():
         return Costs()
