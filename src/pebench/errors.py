@@ -1,10 +1,12 @@
 """Errors that are raised on purpose: a user's mistake, a run that diverged, a run that was interrupted."""
 
 import difflib
+import os
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from pebench.formatting import quoted
 
@@ -55,6 +57,23 @@ def _is_library(file: str) -> bool:
     path = Path(file)
     folders = Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib"))
     return file.startswith("<") or bool({*LIBRARIES} & {*path.parts}) or any(path.is_relative_to(f) for f in folders)
+
+
+def given_path(name: str, value: Any) -> Path:
+    """Return the path that a caller gave as an argument.
+
+    Args:
+        name: The argument's name, for the message.
+        value: A text or a path.
+
+    Raises:
+        UserError: For anything else, and for an empty text.
+    """
+    if not isinstance(value, str | os.PathLike):
+        raise UserError(f"{name} expects a text or a pathlib.Path, got {quoted(value)}.")
+    if not str(value):
+        raise UserError(f"{name} expects a path, got an empty text.")
+    return Path(value)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pebench.encodings import plugins, registered
+from pebench.encodings import plugin_processes, plugins, registered
 
 from .workplace import Workplace
 
@@ -15,7 +15,7 @@ from .workplace import Workplace
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    monkeypatch.setattr(plugins, "used_folders", set())
+    monkeypatch.setattr(plugin_processes, "used_folders", set())
     plugins.offered.cache_clear()
     yield Workplace(tmp_path)
     monkeypatch.undo()

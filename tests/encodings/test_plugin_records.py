@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import pebench
-from pebench.encodings import plugins
+from pebench.encodings import plugin_modules
 from pebench.engine.executors.worker import work
 from pebench.results.page import Page
 from pebench.results.provenance import changed_plugins, warnings
@@ -28,7 +28,7 @@ def test_a_record_has_the_origin_of_a_plug_in(here: Workplace, capsys: pytest.Ca
     name, out = f"{module}:Rows", here.folder / "runs"
     record = done(name, out)
     assert record.ok, record.error
-    digest = plugins.digest(here.folder / f"{module}.py")
+    digest = plugin_modules.digest(here.folder / f"{module}.py")
     facts = {"place": name, "sha256": digest, "summary": "Adds a number. And more"}
     assert record.environment["plugins"] == {name: facts}
     assert record.config.directory.startswith(f"vit-digits/{module}.Rows/seed0-")

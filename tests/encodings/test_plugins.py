@@ -165,6 +165,25 @@ def test_a_file_that_another_module_hides_is_named(here: Workplace) -> None:
     assert "has no 'Rows'. The file colorsys.py here is not imported, as another module has its name" in printed
 
 
+def test_of_a_misspelt_name_the_classes_of_its_own_module_are_named_and_no_imported_ones(here: Workplace) -> None:
+    module = here.module(f"{HEAD}from torch import Tensor as Rowes\nSIZE = 3\n{ROWS}")
+    assert f"has no 'Rowz'. Did you mean {module}:Rows?" in here.ask(*SMOKE, "--pe", f"{module}:Rowz", code=2)
+    assert "has no 'Size'. It has Rows.\n" in here.ask(*SMOKE, "--pe", f"{module}:Size", code=2)
+
+
+def test_verify_does_not_claim_that_what_is_not_there_is_an_encoding(here: Workplace) -> None:
+    module = here.module(f"{ROWS}\ndef mine(): ...\n")
+    printed = here.ask("verify", f"{module}:gone", code=2)
+    assert f"encoding or task '{module}:gone': " in printed
+    assert "has no 'gone'. It has Rows, mine.\n" in printed
+
+
+@pytest.mark.parametrize("name", ["my-module:Rows", "folder/my_module.py:Rows", "my module:Rows"])
+def test_a_place_that_is_none_is_told_how_one_is_written(name: str, here: Workplace) -> None:
+    with pytest.raises(UserError, match=r"Expected module:Class, where the names of modules have letters, digits and"):
+        encoding_card(name)
+
+
 def test_what_is_not_of_the_type_that_it_was_given_is_refused() -> None:
     class Wide(PositionalEncoding):
         def embed(self, x: torch.Tensor, state: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import pebench
-from pebench.encodings import plugins, registered, registry
+from pebench.encodings import plugin_modules, registered, registry
 from pebench.encodings.base import EncodingSpec, PositionalEncoding
 from pebench.encodings.registry import encoding_card, load_encoding, register
 from pebench.engine.execution import check_reach
@@ -86,7 +86,7 @@ def test_what_a_script_registers_is_known_to_the_processes_of_its_runs(here: Wor
     done = subprocess.run(command, cwd=here.folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     (record,) = [record for record in read_records(here.folder / "runs") if record.config.encoding == "mine"]
-    assert record.environment["plugins"]["mine"]["sha256"] == plugins.digest(here.folder / "script.py")
+    assert record.environment["plugins"]["mine"]["sha256"] == plugin_modules.digest(here.folder / "script.py")
 
 
 @pytest.mark.slow

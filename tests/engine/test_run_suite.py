@@ -194,7 +194,9 @@ def test_a_preview_counts_what_would_be_made(selected: tuple[Results, Listener, 
         ({"thread": 2}, "unknown option of a run: 'thread'. Did you mean 'threads'?"),
         ({"observer": Listener}, "observer expects an instance of pebench.Observer, got the class "),
         ({"loggers": [print]}, "loggers expects each logger as text, as each run makes its own"),
-        ({"out": ""}, "out expects a folder, got an empty text"),
+        ({"out": ""}, "out expects a path, got an empty text"),
+        ({"out": 5}, r"out expects a text or a pathlib\.Path, got 5"),
+        ({"data_dir": 5}, r"data_dir expects a text or a pathlib\.Path, got 5"),
         ({"settings": {"train": {"max_steps": 3}}}, "expects dotted names, such as 'train.max_steps', got 'train'"),
         ({"settings": {"train.max_steps": 10**20}}, "train.max_steps must be below 1,000,000,000,000, got 1000"),
     ],
@@ -203,6 +205,18 @@ def test_a_mistake_is_an_error_before_any_run(options: dict[str, Any], words: st
     with pytest.raises(UserError, match=words):
         pebench.run("vit-digits", ["add"], 1, **SMALL | {"out": tmp_path} | options)
     assert not [*tmp_path.rglob("record.json")]
+
+
+@pytest.mark.parametrize("given", [None, 5, [1]])
+def test_an_argument_of_another_type_is_told_what_is_expected(given: Any) -> None:
+    for function, words in (
+        (pebench.load_results, r"source expects a text or a pathlib\.Path, got "),
+        (pebench.load_suite, r"suite expects a text or a pathlib\.Path, got "),
+        (pebench.preview_suite, r"suite expects a Suite, its name or file, or a list of configurations, got "),
+        (pebench.datamodule, r"task expects a name such as 'vit-digits', got "),
+    ):
+        with pytest.raises(UserError, match=words):
+            function(given)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 import pebench
 from pebench.cli import main
-from pebench.encodings import plugins
+from pebench.encodings import plugin_modules, plugin_processes, plugins
 from pebench.engine.execution import check_reach
 from pebench.errors import UserError
 from pebench.results.provenance import changed_plugins
@@ -55,7 +55,7 @@ ORDER = TASKS["text-order"]
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    monkeypatch.setattr(plugins, "used_folders", set())
+    monkeypatch.setattr(plugin_processes, "used_folders", set())
     for name in ("_registered", "_modules", "_loaded", "_origins", "_found"):
         monkeypatch.setattr(registry, name, {})
     plugins.offered.cache_clear()
@@ -97,6 +97,9 @@ def test_options_are_in_the_name_unless_they_are_the_defaults(here: Workplace) -
         ("PLACE:part(rate=1e999)", r"option 'rate' of task 'PLACE:part' must be finite"),
         ("PLACE:part(steps=0)", r"task 'PLACE:part\(steps=0\)': steps must be positive"),
         ("PLACE:part(7)", r"expected a task as in vit-digits or my_module:my_task\(length=32\), values as Python"),
+        ("PLACE:part(steps=7", r"The bracket at the end is missing"),
+        ("PLACE:part(steps=my file.csv)", r"A text needs quotes, unless it is one word: steps='my file\.csv'"),
+        ("PLACE:part(steps=a #1.csv)", r"A text needs quotes, unless it is one word: steps='a #1\.csv'"),
         ("PLACE:whole(steps=7)", r"task 'PLACE:whole' has no options, got steps"),
         ("vit-digits(steps=7)", r"task 'vit-digits' has no options, got steps"),
         ("PLACE:whol", r"has no 'whol'\. Did you mean PLACE:whole\?"),
@@ -157,7 +160,7 @@ def test_a_registered_task_is_known_by_its_name(here: Workplace) -> None:
     assert find_task("mine").summary == "Mine"
     assert configure("mine-of-steps(steps=7)", "add").train.max_steps == 7
     assert sorted(registry.plugin_tasks()[0]) == ["mine", "mine-of-steps"]
-    assert registry.task_origin(find_task("mine"))["sha256"] == plugins.digest(Path(__file__))
+    assert registry.task_origin(find_task("mine"))["sha256"] == plugin_modules.digest(Path(__file__))
     assert registry.task_origin(find_task("vit-digits")) == {}
     assert __name__ in registry.needs()[1]
     with pytest.raises(UserError, match="Did you mean 'mine'"):
@@ -265,7 +268,7 @@ def test_the_example_goes_from_a_task_to_its_row(
     report = capsys.readouterr().out
     for name in ("own_task:first_or_last", "'own_task:first_or_last(length=24)'"):
         assert report.count(f"pebench run --task {name} ") == 1
-    assert f"own_task:first_or_last, source {plugins.digest(EXAMPLES / 'own_task.py')[:12]}" in report
+    assert f"own_task:first_or_last, source {plugin_modules.digest(EXAMPLES / 'own_task.py')[:12]}" in report
     records = read_records(tmp_path / "runs")
     assert {record.config.task for record in records} == {
         "own_task:first_or_last", "own_task:first_or_last(length=24)",

@@ -9,6 +9,8 @@ from typing import Any
 
 from pebench.config import parse_settings, python_value
 from pebench.encodings.options import split_options
+from pebench.encodings.plugin_modules import load_object
+from pebench.encodings.plugins import EITHER, at_place
 from pebench.encodings.registry import encoding_cards, load_encoding, normal_options, plugin_cards, read_encoding
 from pebench.errors import UserError, nearest
 from pebench.formatting import folded, format_encoding
@@ -39,8 +41,14 @@ def verify_command(options: argparse.Namespace) -> int:
 
 
 def _means_task(name: str) -> bool:
-    """Return True for the name of a task, and for one that is more like a task's than like an encoding's."""
+    """Return True for the name of a task, and for one that is more like a task's than like an encoding's.
+
+    Raises:
+        UserError: For a place at which there is neither.
+    """
     base = name.partition("(")[0].rstrip()
+    if plugin := at_place(base, EITHER):
+        load_object(plugin)
     # An encoding of ours first: to see whether a place is a task imports a module.
     if base in encoding_cards() or is_task(name):
         return base not in encoding_cards()

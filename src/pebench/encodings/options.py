@@ -14,6 +14,8 @@ ENCODING = "an encoding as in rope, rope(theta=500.0) or concat(table=learned)"
 """A description of a name with options, for messages."""
 WORD = re.compile(r"=\s*([\w./@-]+)(?=\s*[,)])")
 """A value without quotes."""
+UNQUOTED = re.compile(r"(\w+)\s*=([^'\"=,()]+)(?=[,)])")
+"""An option, and whatever stands for its value without quotes."""
 
 
 def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, Any]]:
@@ -47,8 +49,19 @@ def split_options(text: str, expected: str = ENCODING) -> tuple[str, dict[str, A
     except UNREADABLE:
         raise UserError(
             f"expected {expected}, values as Python writes them (5, True, 'learned', None), got {quoted(text)}."
+            f"{_hint(text)}"
         ) from None
     return name, options
+
+
+def _hint(text: str) -> str:
+    """Return a sentence on what is usually wrong with options that cannot be read; empty if it is something else."""
+    if not text.rstrip().endswith(")"):
+        return " The bracket at the end is missing."
+    for option, value in UNQUOTED.findall(text):
+        if "#" in value or not _is_python(value):
+            return f" A text needs quotes, unless it is one word: {option}={value.strip()!r}."
+    return ""
 
 
 def _parse(source: str) -> tuple[str, ast.expr]:

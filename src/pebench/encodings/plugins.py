@@ -1,23 +1,20 @@
-"""Plug-ins: encodings and tasks of installed packages, of modules, of this process; imported when they are used."""
+"""Plug-ins by name: encodings and tasks that installed packages offer, or that lie at a place in a module."""
 
 import functools
-import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from pebench.config.names import NAME, PLACE
-from pebench.encodings.cards import EncodingCard, card_of, read_card
-from pebench.encodings.origins import digest, folder_of
-from pebench.encodings.sources import UnreadableError, bound_names, find_source, hidden_file
-from pebench.errors import UserError, nearest
-from pebench.exits import without_exits
-from pebench.formatting import MOST, first_line, quoted
+from pebench.encodings.sources import written_names
+from pebench.errors import UserError
+from pebench.formatting import quoted
+
+MOST_NAMED = 5
+"""Most objects of a module that a message names."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +26,24 @@ class Group:
         entry_points: The group of entry points by which installed packages offer it.
         noun: The kind of object that a module holds: ``class``.
         example: The name of such an object in messages: ``Class``.
+        classes: True if it is a class, False if it is none; None if it may be either.
     """
 
     kind: str
     entry_points: str
     noun: str
     example: str
+    classes: bool | None = True
 
 
 ENCODINGS = Group("encoding", "pebench.encodings", "class", "Class")
 """Entry points that name encodings: ``my-encoding = "my_package.my_module:MyEncoding"``."""
 
-TASKS = Group("task", "pebench.tasks", "task", "my_task")
+TASKS = Group("task", "pebench.tasks", "task", "my_task", classes=False)
 """Entry points that name tasks: ``my-task = "my_package.my_module:my_task"``."""
 
-MAIN = ("__main__", "__mp_main__")  # the latter is what processes that multiprocessing starts make of a script
-SUITE_FILE = "<run_path>"  # the name by which `runpy` runs the file of a suite
-
-used_folders = set[str]()
-"""Folders of modules of plug-ins that are in no installed package."""
+EITHER = Group("encoding or task", "", "class or task", "Name", classes=None)
+"""A place of which is not known what it holds."""
 
 
 @dataclass(frozen=True)
@@ -96,11 +92,29 @@ def at_place(name: str, group: Group = ENCODINGS) -> Plugin | None:
 
 
 def hint_of_file(name: str, group: Group = ENCODINGS) -> str:
-    """How to name an object in a file here, if ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean one."""
+    """How to name an object in a file here, if ``my_module``, ``my_module.py`` or ``my_module.Class`` may mean one.
+
+    A name with a colon that is no place is told how a place is written.
+    """
     file = Path(re.split(r"[.:]", name)[0] + ".py")
-    if not (file.stem.isidentifier() and file.is_file()):
-        return ""
-    return f" A {group.noun} in {file} is {file.stem}:{group.example}."
+    if file.stem.isidentifier() and file.is_file():
+        add_paths([os.getcwd()])
+        return f" A {group.noun} in {file} is {file.stem}:{group.example}.{it_has(file.stem, group)}"
+    if ":" in name and not PLACE.fullmatch(name):
+        return f" Expected module:{group.example}, where the names of modules have letters, digits and _ alone."
+    return ""
+
+
+def candidates(module: str, group: Group) -> list[str]:
+    """Return the names of a module's own objects that may be plug-ins of a kind, by its source."""
+    names = written_names(module).items()
+    return [name for name, is_class in names if group.classes == is_class or None in (group.classes, is_class)]
+
+
+def it_has(module: str, group: Group) -> str:
+    """Return a sentence with the objects of a module that may be plug-ins of a kind; empty if its source has none."""
+    names = candidates(module, group)
+    return f" It has {', '.join(names[:MOST_NAMED])}{' ...' if len(names) > MOST_NAMED else '.'}" if names else ""
 
 
 def add_paths(folders: Iterable[str]) -> None:
@@ -181,120 +195,3 @@ def check_name(name: str, what: str, ours: Iterable[str], known: str | None, gro
         raise UserError(f"{group.kind} {name!r} is one of pebench's own; register {what} by another name.")
     if known:
         raise UserError(f"{group.kind} {name!r} is {known} already; register {what} by another name.")
-
-
-@functools.cache
-def card(plugin: Plugin) -> EncodingCard:
-    """Return the card of a plug-in encoding; its module is imported only if its source does not suffice.
-
-    Raises:
-        UserError: If there is no such module or class, or it is no encoding.
-    """
-    note_folder(plugin)
-    try:
-        return read_card(plugin.name, plugin.module, plugin.cls)
-    except UnreadableError:
-        return card_of(plugin.name, load(plugin))
-
-
-def load(plugin: Plugin) -> type:
-    """Return the class of a plug-in encoding.
-
-    Raises:
-        UserError: If there is none, or importing it fails.
-    """
-    found = load_object(plugin, lambda other: isinstance(other, type))
-    card_of(plugin.name, found)  # refuses what is no encoding
-    # its own: an inherited name is another encoding's
-    if "name" not in vars(found):
-        found.name = plugin.name
-    return found  # type: ignore[no-any-return]
-
-
-def load_object(plugin: Plugin, fits: Callable[[Any], bool]) -> Any:
-    """Import the module of a plug-in and return the object that it names there.
-
-    Args:
-        plugin: The plug-in.
-        fits: Selects the objects of the module that may have been meant by a misspelt name.
-
-    Raises:
-        UserError: If there is none, or importing it fails.
-    """
-    if (names := bound_names(plugin.module)) is not None and plugin.cls not in names:  # before torch is imported
-        raise _missing(plugin, str(find_source(plugin.module)), names)
-    module = import_module(plugin.module, str(plugin))
-    if not hasattr(module, plugin.cls):
-        like = [name for name, found in vars(module).items() if fits(found)]
-        raise _missing(plugin, module.__file__ or plugin.module, like)
-    return getattr(module, plugin.cls)
-
-
-def _missing(plugin: Plugin, place: str, known: Iterable[str]) -> UserError:
-    near = nearest(plugin.cls, known)
-    hint = f" Did you mean {plugin.module}:{near}?" if near else ""
-    return UserError(f"{plugin}: {place} has no {plugin.cls!r}.{hidden_file(plugin.module, place) or hint}")
-
-
-def import_module(module: str, what: str) -> ModuleType:
-    """Import a module.
-
-    Args:
-        module: Its dotted name.
-        what: Purpose of the module, for the message.
-
-    Raises:
-        UserError: If there is none, or importing it fails.
-    """
-    try:
-        with without_exits():
-            return importlib.import_module(module)
-    # a script without a main guard may exit when it is imported
-    except (Exception, SystemExit) as error:
-        # the module or a package around it is missing; a missing dependency of it is another failure, told below
-        if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
-            raise UserError(
-                f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
-            ) from error
-        text = first_line(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", MOST)
-        raise UserError(f"{what}: importing {module} failed with {text}") from error
-
-
-def note_folder(plugin: Plugin) -> None:
-    """Remember the folder of a plug-in's module, where it is in no installed package, for the processes of runs."""
-    if not plugin.distribution and (folder := folder_of(plugin.module)):
-        used_folders.add(folder)
-
-
-def needs(modules: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the folders and the modules by which another process knows the plug-ins that this one does.
-
-    Args:
-        modules: Modules that have registered something in this process.
-    """
-    named = {module for module in modules if module not in (*MAIN, SUITE_FILE)}
-    folders = {folder_of(module) for module in named} | used_folders
-    return tuple(sorted(filter(None, folders))), tuple(sorted(named))
-
-
-def stays_here(registered: Mapping[str, str], words: Iterable[str], script: bool, modules: bool = True) -> str:
-    """Return the registered name that other processes will not know, as they do not import its module; empty if none.
-
-    Args:
-        registered: Names registered in this process, each with the module that did it.
-        words: The names that those processes need, and options that may hold others.
-        script: True if those processes import the script again that started this one, as multiprocessing's do.
-        modules: True if they import the modules that this one has.
-    """
-    again = MAIN if script and getattr(sys.modules["__main__"], "__file__", None) else ()
-    lost = {*MAIN, SUITE_FILE} - {*again}
-    here = {name for name, module in registered.items() if not modules or module in lost}
-    # in pieces, as options may hold names: "stack(first=mine)"
-    parts = (part for word in words for part in re.findall(r"[\w.-]+", word))
-    return next((part for part in parts if part in here), "")
-
-
-def origin(plugin: Plugin) -> dict[str, str]:
-    """Return what a record holds of a plug-in: place, package, version, and the SHA-256 of its module's source now."""
-    facts = {"place": plugin.place, "distribution": plugin.distribution, "version": plugin.version}
-    return {name: text for name, text in facts.items() if text} | {"sha256": digest(find_source(plugin.module))}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pebench.encodings import plugins
+from pebench.encodings import plugin_modules, plugin_processes, plugins
 from pebench.encodings.cards import card_of
 from pebench.encodings.origins import digest, source_of
 
@@ -52,7 +52,7 @@ def _modules() -> dict[str, str]:
 
 def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the folders to search and the modules to import by which another process knows the same encodings."""
-    return plugins.needs(_modules().values())
+    return plugin_processes.needs(_modules().values())
 
 
 def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ def adopt(folders: Iterable[str], modules: Iterable[str]) -> None:
     plugins.add_paths(folders)
     for module in modules:
         # importing runs their `register`
-        plugins.import_module(module, f"what registers encodings, {module}")
+        plugin_modules.import_module(module, f"what registers encodings, {module}")
 
 
 def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
@@ -77,4 +77,4 @@ def stays_here(words: Iterable[str], script: bool, modules: bool = True) -> str:
         script: True if the other processes import the script that started this one, as multiprocessing's do.
         modules: True if they import the modules that this process has imported.
     """
-    return plugins.stays_here(_modules(), words, script, modules)
+    return plugin_processes.stays_here(_modules(), words, script, modules)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from pebench.config import RunConfig
-from pebench.encodings import plugins, registered
+from pebench.encodings import plugin_modules, plugins, registered
 from pebench.encodings.cards import EncodingCard, card_of
 from pebench.encodings.options import normalise, split_options
 from pebench.encodings.origins import digest, source_of
@@ -106,7 +106,7 @@ def encoding_card(name: str) -> EncodingCard:
     if name in encoding_cards():
         return encoding_cards()[name]
     if plugin := find_plugin(name):
-        return plugins.card(plugin)
+        return plugin_modules.card(plugin)
     if name in registered.classes:
         return card_of(name, registered.classes[name])
     if hint := plugins.hint_of_file(name):
@@ -134,8 +134,8 @@ def load_encoding(name: str) -> type:
 
 def _load_plugin(plugin: Plugin) -> type:
     if plugin not in _loaded:
-        facts = plugins.origin(plugin)  # before the import, as the source may change later
-        _loaded[plugin] = plugins.load(plugin)
+        facts = plugin_modules.origin(plugin)  # before the import, as the source may change later
+        _loaded[plugin] = plugin_modules.load(plugin)
         registered.remember_origin(_loaded[plugin], facts)
     return _loaded[plugin]
 

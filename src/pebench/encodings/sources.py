@@ -103,6 +103,32 @@ def bound_names(module: str) -> list[str] | None:
     return None if UNTOLD & {*found} else found
 
 
+def written_names(module: str) -> dict[str, bool | None]:
+    """Return the names that a module's source gives to objects of its own: True for a class, False for others.
+
+    What a module imports is not its own, but a package's ``__init__.py`` offers it: None, as its kind is not known.
+
+    Args:
+        module: The module's dotted name.
+    """
+    path = find_source(module)
+    try:
+        statements = parse_source(path) if path else []
+    except UnreadableError:
+        return {}
+    found = dict[str, bool | None]()
+    for node in statements:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found[node.name] = isinstance(node, ast.ClassDef)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id: False for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = False
+        elif isinstance(node, ast.ImportFrom) and path and path.name == "__init__.py":
+            found |= {alias.asname or alias.name: None for alias in node.names}
+    return {name: is_class for name, is_class in found.items() if not name.startswith("_")}
+
+
 def class_family(module: str, cls: str) -> list[ast.ClassDef]:
     """Return the definition of a class and of all it inherits from, down to `ROOT`, in the order of attribute lookup.
 

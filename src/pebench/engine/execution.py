@@ -13,7 +13,7 @@ from pebench.encodings import registry
 from pebench.engine.executors import Resources, check_name
 from pebench.engine.observer import Observer
 from pebench.engine.options import check_data_dir, check_numbers
-from pebench.errors import UserError, unknown_name
+from pebench.errors import UserError, given_path, unknown_name
 from pebench.formatting import counted, quoted
 from pebench.runs.records import lacks_weights
 from pebench.tasks import registry as tasks
@@ -145,8 +145,7 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
         raise unknown_name("option of a run:", wrong[0], RunOptions.__annotations__)
     if not isinstance(options.get("observer"), Observer | None):
         raise UserError(f"observer expects an instance of pebench.Observer, got {quoted(options['observer'])}.")
-    if not str(out):
-        raise UserError("out expects a folder, got an empty text.")
+    given_path("out", out)
     values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
     values["data_dir"] = data_folder(options.get("data_dir"))
     published = options.get("published", True)

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
+from pebench.errors import UserError
+from pebench.formatting import quoted
 from pebench.runs.plan import Plan, unique_runs
 from pebench.runs.records import Record
 from pebench.runs.suite import Suite, load_suite
@@ -41,7 +43,11 @@ def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
         return suite
     if isinstance(suite, str | Path):
         suite = load_suite(str(suite))
-    return Plan(suite, suite.kinds()) if isinstance(suite, Suite) else FixedPlan.of(suite)
+    if isinstance(suite, Suite):
+        return Plan(suite, suite.kinds())
+    if isinstance(suite, list | tuple) and all(isinstance(config, RunConfig) for config in suite):
+        return FixedPlan.of(suite)
+    raise UserError(f"suite expects a Suite, its name or file, or a list of configurations, got {quoted(suite)}.")
 
 
 def plain(seeds: Any) -> Any:

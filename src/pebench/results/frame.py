@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebench.config import REFERENCE_ENCODING, RunConfig
-from pebench.errors import UserError
+from pebench.errors import UserError, given_path
 from pebench.formatting import counted
 from pebench.results.inside import analysis_columns
 from pebench.runs.records import Record, read_records, write_jsonl
@@ -119,7 +119,7 @@ class Results:
         """
         from pebench.results.publish import ENDINGS, FORMATS  # here: a command that prints no page needs no writer
 
-        path = Path(path)
+        path = given_path("path", path)
         writers = {ENDINGS.get(name, f".{name}"): write for name, write in FORMATS.items()}
         if path.suffix not in (*writers, ".jsonl"):
             raise UserError(f"expected a file that ends in {', '.join([*writers, '.jsonl'])}, got {str(path)!r}.")
@@ -185,7 +185,7 @@ def load_results(source: Path | str, suite: Suite | None = None) -> Results:
     Raises:
         UserError: If there are no records, or some cannot be read.
     """
-    return Results(read_records(Path(source)), suite)
+    return Results(read_records(given_path("source", source)), suite)
 
 
 def _settings(config: RunConfig) -> dict[str, Any]:

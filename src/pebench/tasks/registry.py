@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
-from pebench.encodings import plugins
+from pebench.encodings import plugin_modules, plugin_processes, plugins
 from pebench.encodings import registry as encodings
 from pebench.encodings.options import split_options
 from pebench.encodings.origins import digest, source_of
@@ -96,6 +96,8 @@ def find_task(name: str) -> Task:
     Raises:
         UserError: If there is none, with the nearest name, or it cannot be had.
     """
+    if not isinstance(name, str):
+        raise UserError(f"task expects a name such as 'vit-digits', got {quoted(name)}.")
     if name in TASKS:
         return TASKS[name]
     if name not in _found:
@@ -138,7 +140,7 @@ def is_task(name: str) -> bool:
 
 def _at_place(name: str) -> bool:
     plugin = plugins.at_place(name, plugins.TASKS)
-    return plugin is not None and _is_task_or_maker(plugins.load_object(plugin, _is_task_or_maker))
+    return plugin is not None and _is_task_or_maker(plugin_modules.load_object(plugin))
 
 
 def plugin_tasks() -> tuple[dict[str, Task], list[str]]:
@@ -202,13 +204,13 @@ def _load(name: str) -> Task | Maker:
     """
     if plugin := _plugin(name):
         if plugin not in _loaded:
-            facts = plugins.origin(plugin)  # before the import: the source may change later
-            found = plugins.load_object(plugin, _is_task_or_maker)
+            facts = plugin_modules.origin(plugin)  # before the import: the source may change later
+            found = plugin_modules.load_object(plugin)
             if not _is_task_or_maker(found):
                 raise UserError(
                     f"{plugin} is {quoted(found)}, expected a pebench.Task, or a function that returns one."
                 )
-            plugins.note_folder(plugin)
+            plugin_processes.note_folder(plugin)
             _loaded[plugin], _origins[name] = found, facts
         return _loaded[plugin]
     if name in _registered:
@@ -247,7 +249,7 @@ def source_now(name: str) -> str | None:
 def needs() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the folders and modules by which another process knows the encodings and tasks that this one does."""
     folders, modules = encodings.needs()
-    more_folders, more_modules = plugins.needs(_modules.values())
+    more_folders, more_modules = plugin_processes.needs(_modules.values())
     return tuple(sorted({*folders, *more_folders})), tuple(sorted({*modules, *more_modules}))
 
 
@@ -260,4 +262,4 @@ def stays_here(names: Iterable[str], script: bool, modules: bool = True) -> str:
         modules: True if they import the modules that this one has.
     """
     bases = (name.partition("(")[0] for name in names)
-    return plugins.stays_here(_modules, bases, script, modules)
+    return plugin_processes.stays_here(_modules, bases, script, modules)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pebench.encodings.origins import digest, source_of
-from pebench.errors import UserError
+from pebench.errors import UserError, given_path
 
 PROBE_S = 3.0
 """Longest wait for the network before it counts as absent, in seconds."""
@@ -34,7 +34,7 @@ OF_A_DISK = {
 def data_folder(given: Path | str | None) -> Path | None:
     """Return the folder of local data: the given one, else that of ``PEBENCH_DATA_DIR``; empty counts as none."""
     folder = given or os.environ.get("PEBENCH_DATA_DIR")
-    return Path(folder) if folder else None
+    return given_path("data_dir", folder) if folder else None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ from lightning.pytorch.utilities import rank_zero_only
 from pebench.config import RunConfig
 from pebench.encodings.checks import blame
 from pebench.encodings.options import split_options
-from pebench.encodings.plugins import Group, Plugin, at_place, load_object, note_folder
+from pebench.encodings.plugin_modules import load_object
+from pebench.encodings.plugin_processes import note_folder
+from pebench.encodings.plugins import Group, Plugin, at_place
 from pebench.errors import UserError, unknown_name
 from pebench.formatting import MOST, first_line, quoted
 from pebench.runs.records import Record
@@ -173,7 +175,7 @@ def _class(text: str) -> tuple[type[Logger], dict[str, Any]]:
     plugin = at_place(place, LOGGERS)
     if plugin is None:
         raise UserError(f"expected {EXPECTED}, got {quoted(text)}.")
-    found = load_object(Plugin(name, place, group=LOGGERS), lambda other: isinstance(other, type))
+    found = load_object(Plugin(name, place, group=LOGGERS))
     if not (isinstance(found, type) and issubclass(found, Logger)):
         raise UserError(f"logger {quoted(name)} is no class of lightning.pytorch.loggers.Logger.")
     note_folder(plugin)  # the processes of runs search it too

@@ -11,7 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from pebench.atomic import replacing
 from pebench.config import RunConfig
-from pebench.errors import UserError
+from pebench.errors import UserError, given_path
 from pebench.models.base import SequenceModule
 from pebench.runs.records import WEIGHTS, Record, read_config
 from pebench.tasks import find_task
@@ -54,7 +54,7 @@ def load_weights(run: Record | Path | str, out: Path | str = "runs") -> Sequence
     Raises:
         UserError: If there is no record or no weights, or they are damaged or another run's.
     """
-    folder = Path(out) / run.config.directory if isinstance(run, Record) else Path(run)
+    folder = given_path("out", out) / run.config.directory if isinstance(run, Record) else given_path("run", run)
     folder = folder.parent if folder.name == WEIGHTS else folder
     config = run.config if isinstance(run, Record) else read_config(folder)
     path = folder / WEIGHTS

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from pebench.encodings.plugins import add_paths
-from pebench.errors import UserError, unknown_name
+from pebench.errors import UserError, given_path, unknown_name
 from pebench.exits import without_exits
 from pebench.formatting import MOST, first_line, quoted
 from pebench.runs.suite.declaration import Suite
@@ -35,6 +35,8 @@ def load_suite(name_or_file: str) -> Suite:
     Raises:
         UserError: If there is none, or the file does not define one.
     """
+    if not isinstance(name_or_file, str):
+        name_or_file = str(given_path("suite", name_or_file))
     path = suite_files().get(name_or_file) or Path(name_or_file)
     if not path.is_file():
         if path.suffix == ".py":
