@@ -108,9 +108,7 @@ def test_erasing_takes_a_rectangle_of_the_asked_size_from_a_share_of_the_images(
         ([1, 0], [0, 1], 26, 8),  # the first, 31 high and 105 wide, does not fit
     ],
 )
-def test_a_rectangle_that_is_erased_is_as_drawn(
-    area: list[float], ratio: list[float], height: int, width: int
-) -> None:
+def test_a_rectangle_that_is_erased_is_as_drawn(area: list[float], ratio: list[float], height: int, width: int) -> None:
     drawn = iter([[*area, *[0] * 8], [*ratio, *[0] * 8], [0, 0.999, 0.999]])
     given = SimpleNamespace(
         noise=lambda purpose: None,

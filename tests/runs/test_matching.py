@@ -45,7 +45,10 @@ def test_every_row_of_a_matched_suite_costs_what_add_does(task: str, regime: str
 @pytest.mark.parametrize("name", ["learned", "t5-bias", "add-proj"])
 def test_no_other_width_of_a_matched_row_is_nearer(name: str, regime: str) -> None:
     _, row = plan_of(tasks=["lm-grammar"], encodings=["add", name], tier="quick", regime=regime).kinds
-    target, width = cost(configure("lm-grammar", "add", tier="quick")).of(regime), row.model.d_ff or 4 * row.model.d_model
+    target, width = (
+        cost(configure("lm-grammar", "add", tier="quick")).of(regime),
+        row.model.d_ff or 4 * row.model.d_model,
+    )
     away = {
         near: abs(cost(replace(row, model=replace(row.model, d_ff=near))).of(regime) - target)
         for near in range(width - 1, width + 2)

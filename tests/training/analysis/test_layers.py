@@ -70,7 +70,9 @@ def test_of_two_classes_the_one_with_the_nearer_mean_is_chosen() -> None:
 
 
 def test_content_that_position_covers_is_found_in_part() -> None:
-    content, position = (torch.randn(*shape, 1, generator=torch.Generator().manual_seed(0)) for shape in ((400, 8), (8,)))
+    content, position = (
+        torch.randn(*shape, 1, generator=torch.Generator().manual_seed(0)) for shape in ((400, 8), (8,))
+    )
     found = probes(made_of(content, position))
     share = float(content.var() / (content + position).var())
     assert found["content_r2"][0] == pytest.approx(share, abs=0.05)
