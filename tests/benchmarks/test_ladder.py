@@ -1,6 +1,7 @@
 """The line of a difference against the size of the model: its slope, its interval, and what it predicts."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,31 @@ def test_records_without_a_line_are_a_mistake(tmp_path: Path, capsys: pytest.Cap
         write_record(record, tmp_path)
     assert ladder.main([str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("ladder: no row has two sizes or more")
+
+
+def test_runs_of_one_width_and_several_depths_are_sizes_of_their_own() -> None:
+    found = [
+        Record(
+            configure("lm-grammar", name, seed, "smoke", {"model.num_layers": layers}),
+            metrics={"test/bits_per_byte": 1.5 + gap},
+            parameters={"total": 1000 * layers},
+        )
+        for layers, row in {1: 0.1, 3: 0.3}.items()
+        for name, gap in {"add": 0.0, "concat": row}.items()
+        for seed in range(2)
+    ]
+    points = ladder.differences(found, "lm-grammar", "concat")
+    assert points == {1000: pytest.approx([0.1, 0.1]), 3000: pytest.approx([0.3, 0.3])}
+    selecting = [replace(run, config=replace(run.config, stage="select"), metrics={}) for run in found]
+    assert ladder.differences([*found, *selecting], "lm-grammar", "concat") == points
+
+
+def test_the_largest_size_is_predicted_by_the_others() -> None:
+    bent = [
+        replace(run, metrics={"test/bits_per_byte": run.metrics["test/bits_per_byte"] + 0.5})
+        if (run.config.encoding, run.parameters["total"]) == ("concat", 10**8) else run
+        for run in records(0.004, noise=0.0)
+    ]  # fmt: skip
+    measured, predicted = ladder.page(bent).splitlines()[-1].split("|")[2:6:3]
+    assert measured.endswith("100.0 M +0.4940 (n=5) ")
+    assert predicted.strip() == "-0.0060 (-0.0060 to -0.0060)"

@@ -34,7 +34,7 @@ def test_outcomes_of_examples_have_the_mean_that_a_run_has(recorded, task):
 def test_what_examples_add_to_a_difference_is_found():
     assert doctest.testmod(example_variance).failed == 0
     noise, (seeds, units) = np.random.default_rng(0), (4, 20_000)
-    of_seed, of_unit = noise.normal(0, 0.5, (seeds, 1)), noise.normal(0, 0.3, units)
+    of_seed, of_unit = noise.normal(0, 2.0, (seeds, 1)), noise.normal(0, 0.3, units)
     first = 2 + of_seed + of_unit + noise.normal(0, 1.0, (seeds, units))
     outcomes = [Outcome("", row.mean(), row.tolist(), [1] * units) for row in first]
     nothing = [Outcome("", 0.0, [0.0] * units, [1] * units)] * seeds

@@ -99,6 +99,27 @@ def test_erasing_takes_a_rectangle_of_the_asked_size_from_a_share_of_the_images(
     assert not erased(torch.ones(2000, 3, 32, 32), 1.0, draws(2000))[:, 0].flatten(1).all(1).any()
 
 
+@pytest.mark.parametrize(
+    ("area", "ratio", "height", "width"),
+    [
+        ([0, 0], [0, 0], 8, 26),  # 0.02 of 10,000 pixels, 0.3 times as high as wide
+        ([0, 0], [1, 1], 26, 8),
+        ([1, 1], [0.5, 0.5], 57, 58),  # 0.33 of them
+        ([1, 0], [0, 1], 26, 8),  # the first, 31 high and 105 wide, does not fit
+    ],
+)
+def test_a_rectangle_that_is_erased_is_as_drawn(area: list[float], ratio: list[float], height: int, width: int) -> None:
+    drawn = iter([[*area, *[0] * 8], [*ratio, *[0] * 8], [0, 0.999, 0.999]])
+    given = SimpleNamespace(
+        noise=lambda purpose: None,
+        uniform=lambda noise, rows: torch.tensor(next(drawn), dtype=torch.float64)[:rows, None],
+    )
+    gone = erased(torch.ones(1, 1, 100, 100), 1.0, given)[0, 0] == 0
+    expected = torch.zeros(100, 100, dtype=torch.bool)
+    expected[-height:, -width:] = True  # of all places the last
+    assert torch.equal(gone, expected)
+
+
 def mixture(asked: Augmentation, count: int = 2000) -> tuple[Tensor, Tensor]:
     """The share of each image's own pixels, and that of its label; the first half is white, the other black."""
     images = torch.zeros(count, 1, 32, 32)

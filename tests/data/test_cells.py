@@ -63,7 +63,9 @@ def test_a_label_is_what_a_reader_would_say(data: type[Cells], answer, side: int
 @pytest.mark.parametrize("data", [ThreeCells, RelativeCell])
 def test_splits_share_no_image(data: type[Cells], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "SIZES", {"train": 300, "val": 30, "test": 50})
-    tensors = data(patch_size=CELL).read().tensors
+    prepared = data(patch_size=CELL).read()
+    tensors = prepared.tensors
+    assert prepared.meta == data().normalisation(tensors["train_images"])
     images = torch.cat([tensors[f"{name}_images"] for name in ("train", "val", "test")])
     assert images.shape == (380, 3, 16, 16)
     assert len(images.flatten(1).unique(dim=0)) == 380

@@ -217,10 +217,11 @@ def test_pairs_may_have_numbers_but_no_tags(tmp_path):
 
 def test_of_a_pair_the_longer_text_is_cut():
     one, two = torch.arange(10, 20).numpy(), torch.arange(30, 33).numpy()
-    cut = {length: [*joined_pairs([one], [two], length)[0]] for length in (20, 10, 5, 3)}
+    cut = {length: [*joined_pairs([one], [two], length)[0]] for length in (20, 10, 5, 4, 3)}
     assert cut[20] == [*range(10, 20), 2, 30, 31, 32]
     assert cut[10] == [*range(10, 16), 2, 30, 31, 32]
     assert cut[5] == [10, 11, 2, 30, 31]
+    assert cut[4] == [10, 11, 2, 30]  # of an odd number the first has the larger half
     assert cut[3] == [10, 2, 30]
     assert [*joined_pairs([two], [one], 10)[0]] == [30, 31, 32, 2, *range(10, 16)]
 

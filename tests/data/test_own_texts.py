@@ -11,7 +11,7 @@ from pebench.engine.executors.server import data_environment
 from pebench.errors import UserError
 from pebench.tasks import find_task
 from pebench.tasks.own import take_remarks
-from pebench.tasks.own.cuts import cut, text_keys
+from pebench.tasks.own.cuts import cut, split_examples, text_keys
 from pebench.tasks.own.guess import task_of_path
 from tests.data.own_data import texts, write_csv, write_jsonl, write_parquet
 
@@ -88,6 +88,19 @@ def test_the_cut_does_not_depend_on_the_order_of_rows():
     keys = text_keys([text for text, _ in ROWS])
     turned, _ = cut(keys[::-1].copy(), None)
     np.testing.assert_array_equal(cut(keys, None)[0], turned[::-1])
+
+
+def test_a_split_that_is_not_given_is_cut_of_the_training_examples():
+    keys = np.arange(60, dtype=np.uint64)
+    found, rule = cut(keys, ["test"] * 30 + ["train"] * 30)
+    assert found.tolist() == [2] * 30 + [1] * 3 + [0] * 27
+    assert rule == "of the different training examples by their SHA-256, validation the first tenth"
+
+
+def test_examples_that_are_held_out_count_once_for_each_that_is_in_another_split():
+    keys, labels = np.array([1, 1, 1, 2, 1, 3], dtype=np.uint64), np.zeros(6, dtype=np.int64)
+    _, remarks = split_examples(keys, ["train", "train", "train", "val", "test", "test"], labels, ["a"], "it")
+    assert "warning: 1 of 2 test examples are in train, too" in remarks
 
 
 @pytest.mark.parametrize("form", ["column", "files", "folders"])

@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from pebench.data.base import Prepared
 from pebench.data.language import Grammar
 from pebench.errors import UserError
 from tests.data.copies import SPLITS, WIKITEXT, load, reviews, write_imdb, write_table, write_wikitext2
@@ -162,6 +163,34 @@ def test_reviews_that_are_held_out_do_not_train(tmp_path):
     train = 2 * (sum(lengths) - lengths[9] - lengths[19] + lengths[3] + len("other "))
     for name, count in (("train", train), ("val", lengths[9] + lengths[19]), ("test", lengths[9] + lengths[19])):
         assert sizes[data.prepared.tensors[name].long()].sum() == count
+
+
+def test_copies_of_what_is_tested_alone_do_not_train(tmp_path):
+    one, other = reviews("one", 20), reviews("other", 20)
+    one[3] = other[9]  # the tenth of the other split
+    for split, rows in (("train", one), ("test", other)):
+        write_table(tmp_path / "data" / "imdb", split, text=rows, label=[0, 1] * 10)
+    data = load("lm-imdb", tmp_path, vocab_size=280)
+    sizes = torch.tensor(data.describe()["token_bytes"])
+    kept = [text for rows in (one, other) for i, text in enumerate(rows) if i % 10 != 9 and text != other[9]]
+    assert len(kept) == 35
+    assert sizes[data.prepared.tensors["train"].long()].sum() == sum(
+        len(text.replace("<br />", " ")) + 1 for text in kept
+    )
+
+
+def test_chance_is_the_entropy_of_what_is_predicted_by_the_frequencies_of_training():
+    data = Grammar(max_len=4, vocab_size=4)
+    text = torch.tensor([3, 0, 1, 0], dtype=torch.int32)  # the first token is not predicted
+    data._prepared = Prepared({"train": torch.tensor([0, 0, 0, 1]), "test": text}, {"token_bytes": [1, 2, 1, 1]})
+    assert data.shares().tolist() == [0.5, 0.25, 0.125, 0.125]  # each once more
+    assert data.chance() == {"bits_per_byte": pytest.approx((1 + 2 + 1) / (1 + 2 + 1))}
+
+
+def test_a_window_must_be_shorter_than_the_text_whose_last_token_is_only_predicted():
+    data = Grammar(max_len=4)
+    data._prepared = Prepared({"test": torch.arange(8)}, {"token_bytes": [1] * 8})
+    assert [*data.untestable((1.5, 1.75, 2, 3))] == [2, 3]
 
 
 def test_characters_that_training_lacks_share_token_zero(tmp_path):

@@ -152,6 +152,15 @@ def test_longer_sequences_ask_for_places_and_words_that_training_had() -> None:
         assert asked[256] == asked[32]
 
 
+@pytest.mark.parametrize(("name", "farthest"), [("lookup-index", 11), ("lookup-offset", 11), ("what-where", 5)])
+def test_every_place_of_the_shortest_sequences_is_asked_for(name: str, farthest: int) -> None:
+    """Of sixteen tokens with four questions twelve are letters."""
+    data = made(name)
+    tokens, answers = data.draw(4000, 16, torch.Generator().manual_seed(0))
+    asked = (answers != IGNORE).roll(-1, 1) if name == "what-where" else answers != IGNORE
+    assert (tokens[asked] - SPECIAL).unique().tolist() == [*range(farthest + 1)]
+
+
 def test_what_is_read_never_depends_on_the_seed_or_the_global_generator() -> None:
     one, other = Copy(seed=0, vocab_size=12), Copy(seed=5, vocab_size=12)
     torch.manual_seed(7)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from pebench.data.base import commonest_share
 from pebench.data.batches import Texts
 from pebench.data.text import SST2
 from tests.data.copies import SPLITS, load, sequences
@@ -88,6 +89,11 @@ def test_digits_are_split_by_index_modulo_five(tmp_path):
         assert tensors[f"{name}_labels"].tolist() == digits.target[chosen].tolist()
         grey = torch.from_numpy(digits.images[chosen] * 255 / 16)
         torch.testing.assert_close(tensors[f"{name}_images"][:, 0].double(), grey, atol=0.5, rtol=0)
+
+
+def test_chance_is_that_of_the_class_that_training_has_most_of():
+    labels = {"train_labels": torch.tensor([1, 1, 0]), "test_labels": torch.tensor([0, 0, 1, 0])}
+    assert commonest_share(labels) == {"accuracy": 0.25}
 
 
 def test_what_sst2_publishes_for_validation_is_its_test(tmp_path):

@@ -278,9 +278,11 @@ def test_a_module_that_cannot_draw_its_parameters_is_refused():
 
 def test_streams_depend_on_seed_and_names():
     seeds = [stream(0), stream(1), stream(0, "a"), stream(0, "a", 1), stream(0, "a", 2), stream(0, "b")]
-    assert len(set(seeds)) == 6
+    seeds += [stream(0, "a", 1, 2), stream(0, "a", 12)]
+    assert len(set(seeds)) == 8
     assert stream(0, "a", 1) == stream(0, "a", 1)
     assert all(0 <= seed < 2**63 for seed in seeds)
+    assert stream(0, "order", 1) == 4489457307835839548  # of which published runs are made
 
 
 @pytest.mark.parametrize("gain", [1.0, 0.5, 0.0])

@@ -62,6 +62,13 @@ def test_a_bias_keeps_its_value_at_offset_zero_and_at_the_farthest():
     torch.testing.assert_close(after[:, 1], (before[:, 0] + before[:, 1]) / 2)
 
 
+def test_biases_of_a_grid_that_is_wider_alone_keep_their_rows():
+    small, large = (build_encoding("swin-bias", EncodingSpec(8, 2, 1, extent, False)) for extent in ((2, 3), (2, 5)))
+    before, after = small.table.data.view(3, 5, 2), resized_state(small, large)["table"].view(3, 9, 2)
+    assert torch.equal(after[:, ::2], before)
+    torch.testing.assert_close(after[:, 1::2], (before[:, :-1] + before[:, 1:]) / 2)
+
+
 def test_a_model_of_another_length_keeps_its_other_settings():
     model = TextClassifier("learned", vocab_size=11, max_len=8, num_classes=3, **SIZES, learning_rate=0.5)
     longer = model.resized(max_len=15)

@@ -4,6 +4,7 @@ import itertools
 import random
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pebench.results import across, resampling
 from pebench.results.across import Interval, Standing, Summary, critical_difference, groups, summarise
 from pebench.results.document.facts import across_facts
 from pebench.results.grids import standings
-from pebench.results.tables import build_tables
+from pebench.results.tables import Table, build_tables
 from pebench.runs.records import Record
 from pebench.tasks import configure
 
@@ -174,6 +175,7 @@ def test_an_encoding_that_lacks_a_task_is_named_and_left_out() -> None:
     found = summary(SMALL, runs("vit-digits", "learned", [1.0] * 4))
     assert found.lacking == {"learned": ("lm-grammar",)}
     assert found.rows == summary(SMALL).rows
+    assert found.unpaired == 0
 
 
 def test_a_seed_that_one_row_lacks_counts_for_none() -> None:
@@ -188,6 +190,17 @@ def test_tables_that_do_not_compare_have_no_summary() -> None:
     assert summarise(build_tables([*SMALL[:8], *other[:2]])) is None
     assert summarise(build_tables([*SMALL[:4], *SMALL[12:]])) is None
     assert summarise([]) is None
+
+
+@pytest.mark.parametrize("rule", [{"regime": "parameters"}, {"selected": ("train.learning_rate",)}, {"tier": "quick"}])
+def test_tasks_that_were_run_by_other_rules_do_not_compare(rule: dict[str, Any]) -> None:
+    def table(task: str, tier: str = "smoke", **rules: Any) -> Table:
+        config = replace(configure(task, "add", tier=tier), **rules)
+        (made,) = build_tables([Record(config, metrics={"test/accuracy": 0.5})])
+        return made
+
+    assert len(across.comparable([table("vit-digits", **rule), table("text-order", **rule)])) == 1
+    assert across.comparable([table("vit-digits", **rule), table("text-order")]) == []
 
 
 def test_tasks_may_have_learning_rates_of_their_own_but_no_other_setting() -> None:

@@ -27,7 +27,7 @@ def figures(overlap: float) -> dict[str, Any]:
         "shift": None,
         "terms": {"content-content": [[0.5, None], [0.7, 0.9]]},
         "attention": {"distance": [[2.0, 4.0]], "uniform": [[6.0, 6.0]]},
-        "probes": {"position": [0.9, 0.8, 0.7]},
+        "probes": {"position": [0.9, 0.8, 0.7], "position_r2": [0.1, 0.6, 0.2], "token": [0.5, 0.45, 0.4]},
         "position_mean": {"loss": 1.0, "position": [0.1, 0.3], "permuted": [0.2, 0.9]},
     }
 
@@ -49,6 +49,8 @@ def test_each_figure_is_read_from_its_measure() -> None:
     assert found["distance (1: uniform)"] == pytest.approx(0.5)
     assert found["position, second block (%)"] == 0.8
     assert found["position, output (%)"] == 0.7
+    assert found["position's R², best layer"] == 0.6
+    assert (found["token, input (%)"], found["token, output (%)"]) == (0.5, 0.4)
     means = [found[title] for title in found if "position's mean" in title]
     assert means == [0.1, 0.2, 0.3, 0.9]
     assert found["without another position's mean, first block (+nats)"] == 0.2
@@ -119,7 +121,10 @@ def test_a_picture_shows_channels_and_heads() -> None:
     found = [(bar.get_y(), bar.get_height()) for bar in heads.patches if bar.get_height()]
     # the head of the most content comes first, its products of both above that; what works against takes no room
     assert found == [(0.0, 75.0), (75.0, pytest.approx(20.0)), (0.0, 25.0), (25.0, 75.0)]
-    assert [list(line.get_ydata()) for line in probes.lines] == [pytest.approx([90.0, 80.0, 70.0])]
+    assert [list(line.get_ydata()) for line in probes.lines] == [
+        pytest.approx([90.0, 80.0, 70.0]),
+        pytest.approx([50.0, 45.0, 40.0]),
+    ]
 
 
 def test_a_picture_says_where_channels_are_not_known() -> None:

@@ -314,3 +314,8 @@ def test_costs_are_of_runs_that_finished() -> None:
     records = [run("add", 0, 0.6), run("add", 1, math.inf, throughput=9e9, peak_memory_gib=64.0)]
     assert cells(render(records), "add")[4] == "1 (1 failed)"
     assert cells(render(records), "add")[-2:] == ["1,200", "1.25"]
+
+
+def test_throughput_is_a_mean_and_memory_the_most_of_any_run() -> None:
+    records = [run("add", 0, 0.6, throughput=1000.0), run("add", 1, 0.6, throughput=1400.0, peak_memory_gib=1.75)]
+    assert cells(render(records), "add")[-2:] == ["1,200", "1.75"]

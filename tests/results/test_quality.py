@@ -137,6 +137,16 @@ def test_rows_that_stood_on_the_other_side_before_are_named(task: str, better: f
     assert text in said(records)
 
 
+def test_sides_of_accuracies_are_those_of_the_test_where_accuracy_chooses_the_weights() -> None:
+    records = [
+        run(name, seed, value + 0.001 * seed, (0.1, before, value), settings={"train.monitor": "metric"})
+        for name, (value, before) in {"add": (0.6, 0.5), "rope": (0.7, 0.4), "none": (0.5, 0.3)}.items()
+        for seed in range(8)
+    ]
+    found = table(records)
+    assert turned(found, late_changes(found)) == (2, ["rope"])
+
+
 def test_a_row_that_stood_on_the_same_side_is_counted() -> None:
     records = several({"add": (0.6, 2.0, 1.0), "rope": (0.7, 1.5, 0.8)})
     assert "1 row differs from `add` in the test; validation at step 1,000 had it on the same side." in said(records)

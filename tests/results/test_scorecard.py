@@ -11,7 +11,7 @@ import pytest
 
 from pebench.encodings.registry import encoding_cards
 from pebench.results.scorecard import MEASURES, Line, Scorecard, advice, scorecard
-from pebench.results.scorecard.build import without_finer_rates
+from pebench.results.scorecard.build import RATE, without_finer_rates
 from pebench.results.scorecard.costs import Cost
 from pebench.results.scorecard.ranks import Rank
 from pebench.results.writers.html.scorecard import FILTERS, scorecard_html, weighed_at_first
@@ -98,6 +98,9 @@ def test_other_budgets_settings_regimes_and_options_are_other_questions(records:
     ]
     card = scorecard([*records, *others])
     assert card.lines == scorecard(records).lines
+    matched = [replace(record, config=replace(record.config, regime="parameters")) for record in records]
+    assert not scorecard(matched).measures
+    assert not scorecard(runs("lm-wikitext2", "fire", {"": 1.0}, {"train.max_steps": 10})).measures
 
 
 def test_a_column_is_of_runs_that_compare(records: list[Record]) -> None:
@@ -111,6 +114,29 @@ def test_a_column_is_of_runs_that_compare(records: list[Record]) -> None:
     assert card.tables["language"].config.selected == ("train.learning_rate",)
     card = scorecard([*records, *selected[:9]])
     assert card.tables["language"].config.selected == ()
+
+
+def test_of_as_many_rows_those_of_the_newest_protocol_are_shown(records: list[Record]) -> None:
+    older = [
+        replace(record, config=replace(record.config, selected=("train.learning_rate",)), protocol="0.0")
+        for record in records
+    ]
+    card = scorecard([*records, *older])
+    assert {table.protocol for table in card.tables.values()} == {records[0].protocol}
+
+
+def test_rows_with_equal_means_all_have_the_best_score() -> None:
+    card = scorecard([*runs("lm-wikitext2", "rope", {"": 1.5}), *runs("lm-wikitext2", "add", {"": 1.5})])
+    assert [line(card, label).entries["language"].score for label in ("rope", "add")] == [1.0, 1.0]
+
+
+def test_rates_that_half_of_the_rows_tried_are_no_finer_grid() -> None:
+    known = [
+        Record(replace(configure("lm-wikitext2", name, 0, "core", {RATE: rate}), selected=(RATE,), stage="select"))
+        for name, rates in {"add": (1e-3, 2e-3, 4e-3), "rope": (1e-3, 4e-3)}.items()
+        for rate in rates
+    ]
+    assert without_finer_rates(known) == known
 
 
 def test_no_row_has_a_finer_grid_of_rates_than_most() -> None:
@@ -184,6 +210,17 @@ def test_advice_names_all_rows_that_are_equally_good(records: list[Record]) -> N
     one = next(iter(advice(scorecard([*records, *runs("lm-wikitext2", "xpos", {"": 1.5})]))))
     assert one.take == ("rope", "xpos")
     assert one.certainty == "equal means, separably better than the other 3"
+
+
+def test_a_row_is_as_good_that_one_of_two_equal_ones_cannot_be_told_from() -> None:
+    values = {"rope": (1.49, 1.5, 1.51), "add": (1.3, 1.5, 1.7), "none": (1.589, 1.6, 1.612)}
+    known = [
+        replace(record, metrics={"test/bits_per_byte": values[label][record.config.seed]})
+        for label in values
+        for record in runs("lm-wikitext2", label, {"": 1.0})
+    ]
+    (one,) = advice(scorecard(known))
+    assert (sorted(one.take), [*one.as_good]) == (["add", "rope"], ["none"])
 
 
 def test_a_condition_that_rules_nothing_out_is_no_advice(records: list[Record]) -> None:

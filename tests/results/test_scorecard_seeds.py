@@ -90,6 +90,15 @@ def test_more_runs_than_usual_are_ranked_and_told_in_the_title() -> None:
     assert "over the seeds that both have" in scorecard_markdown(card)
 
 
+def test_of_two_usual_numbers_of_seeds_the_smaller_one_is_usual() -> None:
+    six = [1.0, 1.0, 1.04, 1.02, 1.03, 1.01]
+    names = ("alibi", "t5-bias", "fire", "shaw")
+    three, four = (card_of([record for name in names[:count] for record in seeds(name, six)]) for count in (3, 4))
+    assert (three.usual_seeds["language"], four.usual_seeds["language"]) == (5, 6)  # beside three rows of five
+    (one,) = [one for one in advice(three) if one.need == NEED]
+    assert one.fewest == 5
+
+
 def test_seeds_count_that_most_other_rows_have() -> None:
     rows = {
         "a": dict.fromkeys(range(5), 1.0), "b": dict.fromkeys(range(5), 2.0), "c": dict.fromkeys(range(3), 3.0),
@@ -97,4 +106,6 @@ def test_seeds_count_that_most_other_rows_have() -> None:
     }  # fmt: skip
     assert [*may_be_ranked(rows, {})] == ["a", "b", "c"]
     assert [*may_be_ranked(rows, {"b": 1, "a": 0})] == ["a", "c"]
+    apart = {"a": dict.fromkeys(range(5), 1.0), "b": dict.fromkeys(range(20, 25), 2.0)}
+    assert may_be_ranked(apart, {}) == {}  # half of two is not most
     assert [*may_be_ranked({"alone": {7: 1.0, 8: 1.0, 9: 1.0}}, {})] == ["alone"]

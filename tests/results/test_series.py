@@ -21,6 +21,7 @@ from pebench.results.writers.markdown import markdown
 from tests.results.page_records import (
     DEPTHS,
     MEANS,
+    NOISE,
     TASKS,
     by_depth,
     page,
@@ -186,6 +187,18 @@ def test_a_row_that_one_end_lacks_has_no_change() -> None:
     records = [r for r in by_depth() if (r.config.encoding, r.config.model.num_layers) != ("rope", 4)]
     made = page(records, DEPTHS)
     assert [change.first for series in made.series for change in made.changes(series)] == ["concat"]
+
+
+def test_a_row_that_one_end_alone_has_is_no_comparison_to_correct_for() -> None:
+    records = [
+        replace(r, metrics={"test/accuracy": r.metrics["test/accuracy"] + (r.config.encoding == "rope") * noise})
+        for r in by_depth()
+        for noise in [r.config.model.num_layers * (0.001 + NOISE[r.config.seed])]
+    ]
+    more = [run("vit-digits", "none", seed, 0.5, **{"model.num_layers": 4}) for seed in range(8)]
+    alone, beside = (made.changes(made.series[0]) for made in (page(records, DEPTHS), page([*records, *more], DEPTHS)))
+    assert [change.p_adjusted for change in alone if change.p_adjusted < 1]
+    assert alone == beside
 
 
 def test_a_finding_tells_the_tables_of_a_task_apart() -> None:

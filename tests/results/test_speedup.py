@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -84,6 +85,21 @@ def test_one_that_was_there_by_its_first_evaluation_is_marked() -> None:
     text = markdown(found)
     assert "4.00 *" in text
     assert "*: at a seed the faster one was there" in text
+
+
+def test_one_that_was_there_at_its_first_evaluation_exactly_is_marked() -> None:
+    first = speedups(table({"add": [SLOW], "rope": [(4.0, 3.0, 2.0, 1.0)]}))["rope"]
+    assert (first.factor, first.bound) == (4.0, True)
+    assert not speedups(table({"add": [SLOW], "rope": [(4.1, 3.0, 2.0, 1.0)]}))["rope"].bound
+
+
+def test_an_evaluation_before_the_first_step_is_none() -> None:
+    started = [
+        replace(record, curve=[{"step": 0, "val/loss": 3.0}, *record.curve])
+        for record in (run("add", 0, SLOW), run("rope", 0, FAST))
+    ]
+    (found,) = Page.of(started).tables
+    assert speedups(found) == speedups(table({"add": [SLOW], "rope": [FAST]}))
 
 
 def test_only_seeds_that_both_have_count() -> None:

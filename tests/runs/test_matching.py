@@ -41,6 +41,21 @@ def test_every_row_of_a_matched_suite_costs_what_add_does(task: str, regime: str
         assert replace(kind.model, d_ff=None) == usual.model  # and there no more than d_ff
 
 
+@matched_regimes
+@pytest.mark.parametrize("name", ["learned", "t5-bias", "add-proj"])
+def test_no_other_width_of_a_matched_row_is_nearer(name: str, regime: str) -> None:
+    _, row = plan_of(tasks=["lm-grammar"], encodings=["add", name], tier="quick", regime=regime).kinds
+    target, width = (
+        cost(configure("lm-grammar", "add", tier="quick")).of(regime),
+        row.model.d_ff or 4 * row.model.d_model,
+    )
+    away = {
+        near: abs(cost(replace(row, model=replace(row.model, d_ff=near))).of(regime) - target)
+        for near in range(width - 1, width + 2)
+    }
+    assert min(away, key=lambda near: (away[near], near != width)) == width
+
+
 def test_a_suite_may_leave_out_what_cannot_serve() -> None:
     names = ["add", "cope", "rope-mixed", ("xpos", {"scale_base": 100.0})]
     kinds = plan_of(tasks=EMBEDDED, encodings=names, where_served=True).kinds

@@ -212,6 +212,13 @@ def test_nothing_is_chosen_while_a_value_might_have_been_the_best(which: int, ra
     assert {config.encoding for config in plan.testing(records)} == {"rope"}
 
 
+def test_a_value_whose_run_has_no_validation_metric_is_not_chosen() -> None:
+    plan = plan_of(select={RATE: [1e-3, 1e-2]})
+    records = scored(plan, lambda c: 5.0)
+    lacking = {key: replace(run, metrics={}) for key, run in records.items() if run.config.train.learning_rate == 1e-3}
+    assert {config.train.learning_rate for config in plan.testing(records | lacking)} == {1e-2}
+
+
 def test_a_loss_that_is_no_number_is_no_choice() -> None:
     plan = plan_of(encodings=["add"], select={RATE: [1e-3, 1e-2]})
     records = scored(plan, lambda c: math.nan if c.train.learning_rate == 1e-3 else 5.0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils.data import TensorDataset
 
 from pebench import ViT
 from pebench.config import Options, RunConfig
@@ -99,6 +100,21 @@ def test_positions_at_the_beginning_can_be_left_out(task):
     assert some != whole
     assert one == pytest.approx([0.0] * len(whole), abs=1e-9)  # nothing lies between one position
     assert none == [None] * len(whole)
+
+
+def test_padding_does_not_count_where_the_beginning_is_left_out():
+    data = datamodule_of(smoke("text-order", "add"))
+    module = build(smoke("text-order", "add"), data).eval()
+    tokens, lengths, _ = data.split("val")[0][torch.randperm(512, generator=torch.Generator().manual_seed(1))]
+    valid = torch.arange(tokens.shape[1]) < lengths[:, None]
+    assert valid[:, :4].all() > valid[:, 4:].all()
+    data.split = lambda name: (TensorDataset(tokens, lengths, lengths * 0), None)
+    with module.trunk.blocks[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0])), torch.no_grad():
+        seen = []
+        module(tokens, lengths)
+    share = PositionShare(tokens.shape[1], module.trunk.d_model)
+    share.update(seen[0][:, 4:], valid[:, 4:])
+    assert position_shares(module, data, start=4)[0] == pytest.approx(share.compute())
 
 
 def test_a_run_records_it_before_and_after_and_the_table_shows_it(tmp_path):

@@ -98,6 +98,24 @@ def test_padding_is_no_part_of_a_mean() -> None:
         torch.testing.assert_close(parts.position[place], kept[given[:, place], place].mean(0) - constant)
 
 
+def test_a_position_that_no_fitted_example_has_is_no_part_of_position() -> None:
+    seen = captured("rope")
+    valid = torch.ones(seen.valid.shape, dtype=torch.bool)
+    valid[seen.fit, -1] = False
+    position = replace(seen, valid=valid).parts[1].position
+    assert not position[-1].any()
+    assert position[:-1].any(1).all()
+
+
+def test_what_is_added_at_the_input_has_no_mean_over_tokens() -> None:
+    seen = captured_padded("learned")
+    counts = seen.valid[seen.fit].sum(0)
+    position = seen.parts[0].position
+    assert counts[0] > counts[-1]  # late positions have fewer tokens
+    torch.testing.assert_close((position * counts[:, None]).sum(0), torch.zeros(WIDTH), atol=1e-5, rtol=0)
+    torch.testing.assert_close(position - position[0], seen.position - seen.position[0])
+
+
 def test_shuffling_leaves_padding_in_place() -> None:
     seen = captured_padded("add")
     order, valid = seen.shuffled, seen.valid[seen.held_out]

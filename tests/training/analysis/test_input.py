@@ -7,7 +7,7 @@ import torch
 
 from pebench.training.analysis.collisions import KINDS, collisions, kinds_of_content, measure_collisions
 from pebench.training.analysis.energies import energies, participation_ratio, principal_directions, stable_rank
-from pebench.training.analysis.shift import fit_shift, shift
+from pebench.training.analysis.shift import fit_shift, r_squared, shift
 from pebench.training.analysis.subspaces import alignment, subspaces
 from tests.training.analysis.models import captured, made_of
 
@@ -37,6 +37,17 @@ def test_energy_by_channel_puts_those_of_position_first() -> None:
     found = energies(made_of(content, position))
     assert found["position_channels"] == pytest.approx([0.8, 0.2, 0.0])
     assert found["content_channels"] == pytest.approx([0.0, 0.1, 0.9])
+    # position's one direction is (2, 0, 1) / √5, which has (1 / √5)² of content's 10
+    assert (found["position_rank"], found["inside"], found["chance"]) == pytest.approx((1, 0.02, 1 / 3))
+
+
+def test_the_angle_of_two_directions_is_that_between_them() -> None:
+    position = torch.tensor([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+    content = torch.tensor([[[0.5, 0.75**0.5, 0.0], [-0.5, -(0.75**0.5), 0.0]]])  # 60 degrees away
+    found = subspaces(made_of(content, position))
+    assert found["largest_cosine"] == pytest.approx(0.5)
+    assert (found["angles"], found["angles_chance"]) == pytest.approx((0.25, 1 / 3))
+    assert found["alignment"] == pytest.approx(3 * 0.25)
 
 
 def test_equal_channels_overlap_wholly() -> None:
@@ -105,10 +116,17 @@ def test_random_vectors_are_fitted_in_sample_alone() -> None:
     assert held_out < 0.0
 
 
+def test_the_mean_of_what_is_to_be_predicted_explains_nothing_of_it() -> None:
+    target = torch.tensor([[9.0, 1.0], [11.0, 3.0]])
+    assert r_squared(target.mean(0).expand(2, -1), target) == 0.0
+    assert r_squared(torch.tensor([[9.0, 1.0], [11.0, 1.0]]), target) == 0.0  # 4 of 4 are off, over both channels
+
+
 def test_shifts_of_a_model() -> None:
     found = shift(captured("add"))
     assert found["held_out"][0] > 0.99
-    assert found["held_out"][3:] == [None] * 3  # ten positions have no eight pairs that far apart
+    # ten positions have eight pairs two apart, and no eight that are further apart
+    assert [value is None for value in found["held_out"]] == [False, False, True, True, True, True]
     assert shift(captured("rope")) is None
 
 
@@ -152,3 +170,20 @@ def test_collisions_of_a_model_are_of_different_tokens() -> None:
     found = collisions(captured("concat"))
     assert found["margin"] == pytest.approx(found["margin_alone"])  # position's channels are equal at one position
     assert collisions(captured("rope")) is None
+
+
+def test_of_too_many_tokens_the_most_frequent_ones_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebench.training.analysis.collisions.KINDS", 2)
+    words = torch.tensor([[2, 0, 1, 1], [2, 1, 2, 2]])
+    found = kinds_of_content(made_of(torch.eye(3)[words], None, words))
+    assert found.tolist() == torch.eye(3)[[2, 1]].tolist()
+
+
+def test_late_positions_are_not_compared_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebench.training.analysis.collisions.NEAR_POSITIONS", 4)
+    content, position = normal(4, 8, 4), normal(8, 4, seed=1)
+    late, near = position.clone(), position.clone()
+    late[4:], near[:4] = 0.0, 0.0
+    found = collisions(made_of(content, position))
+    assert found == collisions(made_of(content, late))
+    assert found != collisions(made_of(content, near))

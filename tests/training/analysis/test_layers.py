@@ -1,5 +1,7 @@
 """Measures of the layers, on models and vectors whose answer is known."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn import functional
@@ -38,6 +40,48 @@ def test_vectors_that_copy_the_position_hold_the_position_and_no_token() -> None
     assert found["position"] == [1.0]
     assert found["position_r2"][0] > 0.99
     assert found["token"][0] < 0.25
+
+
+def test_probes_leave_padding_out() -> None:
+    words = tokens()
+    valid = torch.ones(60, LENGTH, dtype=torch.bool)
+    valid[1::2, LENGTH // 2 :] = False
+    places = functional.one_hot(torch.arange(LENGTH), WIDTH).float()
+    content = torch.where(valid[..., None], places, 0.0)
+    found = probes(made_of(content, None, words.masked_fill(~valid, 0), valid))
+    assert found["position"] == [1.0]
+    # of three quarters of all tokens the first half has one in each text
+    assert found["position_chance"] == pytest.approx(1 / LENGTH / 0.75)
+    held_out = words[30:][valid[30:]]
+    assert found["token_chance"] == pytest.approx(int(held_out.bincount().max()) / len(held_out))
+
+
+def test_without_a_sign_the_class_that_was_fitted_most_often_is_chosen() -> None:
+    labels = torch.tensor([[1, 0, 1, 1], [2, 1, 0, 1]])
+    seen = made_of(torch.zeros(2, 4, 3), None)
+    assert classify(seen.output.double(), labels, seen.valid, seen) == 0.5  # class 1, of the second example
+
+
+def test_of_two_classes_the_one_with_the_nearer_mean_is_chosen() -> None:
+    x = torch.tensor([[-1.0, 1.0, 3.0, 5.0], [0.0, 1.5, 2.5, 9.0]]).double()[..., None]  # means of 0 and of 4
+    labels = torch.tensor([[0, 0, 1, 1], [0, 0, 1, 1]])
+    seen = made_of(x.float(), None)
+    assert classify(x, labels, seen.valid, seen) == 1.0
+
+
+def test_content_that_position_covers_is_found_in_part() -> None:
+    content, position = (
+        torch.randn(*shape, 1, generator=torch.Generator().manual_seed(0)) for shape in ((400, 8), (8,))
+    )
+    found = probes(made_of(content, position))
+    share = float(content.var() / (content + position).var())
+    assert found["content_r2"][0] == pytest.approx(share, abs=0.05)
+    assert share < 0.8
+
+
+def test_the_ridge_hardly_shrinks_what_is_there() -> None:
+    seen = made_of(torch.randn(40, LENGTH, 4, generator=torch.Generator().manual_seed(0)), None)
+    assert regress(seen.output.double(), seen.output.double(), seen) > 0.99999
 
 
 def test_both_are_read_from_a_sum() -> None:
@@ -150,6 +194,25 @@ def test_a_head_that_looks_everywhere_alike() -> None:
     assert terms(capture_batch(made, batch()))["content-content"] == [[None, None], [None, None]]
 
 
+def test_padding_is_no_part_of_the_attention_of_a_text() -> None:
+    seen = captured_padded("none")
+    lengths = seen.valid[seen.held_out].sum(1).tolist()
+    found = attention(seen)
+    # in a text of n tokens two are (n² - 1) / 3n apart on average
+    uniform = sum((n**2 - 1) / 3 for n in lengths) / sum(lengths)
+    for layer in range(2):
+        assert found["uniform"][layer] == pytest.approx([uniform] * 2)
+        assert all(0 < entropy <= 1 for entropy in found["entropy"][layer])
+
+
+def test_distances_on_a_grid_are_straight_lines() -> None:
+    rows = torch.stack((torch.arange(LENGTH), torch.arange(LENGTH)), dim=1)  # cells of a diagonal
+    seen = captured("none", num_layers=1)
+    assert attention(replace(seen, positions=rows))["distance"][0] == pytest.approx(
+        [2**0.5 * distance for distance in attention(seen)["distance"][0]]
+    )
+
+
 def test_a_steep_bias_looks_near() -> None:
     found = attention(captured("alibi"))
     assert found["distance"][0][0] < found["uniform"][0][0]
@@ -225,3 +288,20 @@ def test_constant_channels_are_those_that_do_not_vary() -> None:
     assert found["constant"] == pytest.approx(rise, abs=1e-5)
     assert found["others"] != pytest.approx(rise, abs=1e-3)
     assert constant_channels(captured("rope")) is None
+
+
+def test_channels_without_position_do_not_count_beside_constant_ones() -> None:
+    seen = captured("concat", num_layers=1)
+    used = seen.position.any(0)
+    waves = torch.tensor([1.0, -1.0], dtype=torch.float32).repeat(LENGTH // 2)
+    position = waves[:, None] * used
+    position[:, -1] = 1.0 + 0.05 * waves  # below 0.07 of the root mean square of those used, which is 1
+    assert constant_channels(replace(seen, position=position))["share"] == pytest.approx(1 / int(used.sum()))
+
+
+def test_a_channel_that_few_tokens_have_otherwise_is_constant() -> None:
+    seen = captured_padded("learned", num_layers=1)
+    position = torch.ones(LENGTH, WIDTH, dtype=torch.float32)
+    position[1::2, 1:] = -1.0
+    position[-1, 0] = 0.65  # a standard deviation over positions of 0.1, but one token in fifty is there
+    assert constant_channels(replace(seen, position=position))["share"] == 1 / WIDTH
