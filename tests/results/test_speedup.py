@@ -129,3 +129,9 @@ def test_every_format_has_it() -> None:
     assert "1.60 [1.60, 1.60]" in text
     assert "1.60 [1.60, 1.60]" in html(found)
     assert json.loads(to_json(found))["tables"][0]["speedup"]["rope"]["factor"] == pytest.approx(1.6)
+
+
+def test_of_equal_lowest_losses_the_sooner_one_is_the_faster() -> None:
+    soon, late = (8.0, 4.0, 5.0, 6.0), (8.0, 6.0, 5.0, 4.0)  # at steps 200 and 400
+    assert speedups(table({"add": [soon], "rope": [late]}))["rope"].factor == pytest.approx(0.5)
+    assert speedups(table({"add": [late], "rope": [soon]}))["rope"].factor == pytest.approx(2.0)

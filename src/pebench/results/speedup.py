@@ -38,7 +38,7 @@ class Speedup:
 def speedups(table: Table) -> dict[str, Speedup]:
     """Return the speedup of each row over the reference by label, as far as learning curves tell it.
 
-    At each seed, the run with the lower loss is the faster one: by the ratio of the step at which the other had its
+    At each seed, the run with the lower loss, or of equal ones the sooner, is the faster one: by the ratio of the step at which the other had its
     lowest loss to that at which it passed this loss itself, on straight lines between evaluations. Where the reference
     is the faster one, the ratio counts inversely. It is 1 where the better run came to that loss no sooner.
 
@@ -63,7 +63,8 @@ def _speedup(row: Row, others: dict[int, Curve]) -> Speedup | None:
         mine, other = _curve(record), others.get(record.config.seed, [])
         if min(len(mine), len(other)) < MIN_POINTS:
             continue
-        faster, slower, sign = (mine, other, 1) if _lowest(mine)[1] <= _lowest(other)[1] else (other, mine, -1)
+        ahead = _lowest(mine)[::-1] <= _lowest(other)[::-1]
+        faster, slower, sign = (mine, other, 1) if ahead else (other, mine, -1)
         step, loss = _lowest(slower)
         # The slower one may have had its lowest loss early, as where it never learns: then none was sooner.
         logs.append(sign * max(0.0, math.log(step / _passes(faster, loss))))
