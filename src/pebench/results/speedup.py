@@ -38,9 +38,10 @@ class Speedup:
 def speedups(table: Table) -> dict[str, Speedup]:
     """Return the speedup of each row over the reference by label, as far as learning curves tell it.
 
-    At each seed, the run with the lower loss, or of equal ones the sooner, is the faster one: by the ratio of the step at which the other had its
-    lowest loss to that at which it passed this loss itself, on straight lines between evaluations. Where the reference
-    is the faster one, the ratio counts inversely. It is 1 where the better run came to that loss no sooner.
+    At each seed, the run with the lower loss, or of equal ones the sooner, is the faster one: by the ratio of the
+    step at which the other had its lowest loss to that at which it passed this loss itself, on straight lines between
+    evaluations. Where the reference is the faster one, the ratio counts inversely. It is 1 where the better run came
+    to that loss no sooner.
 
     The learning rate still has to fall when a loss is passed on the way, so that a run that ends there would most
     likely do better: speedups are nearer to 1 than those of runs with fewer steps of their own.
