@@ -171,6 +171,12 @@ def test_of_a_misspelt_name_the_classes_of_its_own_module_are_named_and_no_impor
     assert "has no 'Size'. It has Rows.\n" in here.ask(*SMOKE, "--pe", f"{module}:Size", code=2)
 
 
+def test_the_line_that_fails_on_import_is_named(here: Workplace) -> None:
+    module = here.module("SIZE = 3\nraise KeyError('gone')\nclass Rows: ...\n")
+    printed = here.ask(*SMOKE, "--pe", f"{module}:Rows", code=2)
+    assert f"importing {module} failed with KeyError: 'gone' ({here.folder / module}.py:2)" in printed
+
+
 def test_verify_does_not_claim_that_what_is_not_there_is_an_encoding(here: Workplace) -> None:
     module = here.module(f"{ROWS}\ndef mine(): ...\n")
     printed = here.ask("verify", f"{module}:gone", code=2)

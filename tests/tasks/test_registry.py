@@ -47,6 +47,7 @@ def empty():
 
 
 number = 3
+class Kind: ...
 '''
 ORDER = TASKS["text-order"]
 
@@ -108,6 +109,8 @@ def test_options_are_in_the_name_unless_they_are_the_defaults(here: Workplace) -
         ("PLACE:empty", r"task 'PLACE:empty' returned None, expected a pebench\.Task"),
         ("not_there_at_all:task", "no module 'not_there_at_all' is installed or in this folder"),
         ("PLACE", r"unknown task 'PLACE'\. A task in PLACE\.py is PLACE:my_task"),
+        ("rope", r"unknown task 'rope': it is an encoding, which --pe rope names"),
+        ("PLACE:Kind", r"is the class Kind, expected a pebench\.Task, .* An encoding is named by --pe\."),
         ("vit-digit", r"unknown task 'vit-digit'\. Did you mean 'vit-digits'\?"),
     ],
 )

@@ -10,7 +10,7 @@ from pebench.encodings.origins import digest
 from pebench.encodings.plugin_processes import note_folder
 from pebench.encodings.plugins import Plugin, candidates, hint_of_file, it_has
 from pebench.encodings.sources import UnreadableError, bound_names, find_source, hidden_file
-from pebench.errors import UserError, nearest
+from pebench.errors import UserError, nearest, with_place
 from pebench.exits import without_exits
 from pebench.formatting import MOST, first_line
 
@@ -84,6 +84,8 @@ def import_module(module: str, what: str) -> ModuleType:
                 f"{what}: no module {error.name!r} is installed or in this folder.{hint_of_file(module)}"
             ) from error
         text = first_line(str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}", MOST)
+        if not isinstance(error, SyntaxError | UserError):  # which name the line themselves
+            text = with_place(text, error, own=True)
         raise UserError(f"{what}: importing {module} failed with {text}") from error
 
 

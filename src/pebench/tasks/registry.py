@@ -207,8 +207,9 @@ def _load(name: str) -> Task | Maker:
             facts = plugin_modules.origin(plugin)  # before the import: the source may change later
             found = plugin_modules.load_object(plugin)
             if not _is_task_or_maker(found):
+                hint = " An encoding is named by --pe." if isinstance(found, type) else ""
                 raise UserError(
-                    f"{plugin} is {quoted(found)}, expected a pebench.Task, or a function that returns one."
+                    f"{plugin} is {quoted(found)}, expected a pebench.Task, or a function that returns one.{hint}"
                 )
             plugin_processes.note_folder(plugin)
             _loaded[plugin], _origins[name] = found, facts
@@ -219,6 +220,8 @@ def _load(name: str) -> Task | Maker:
         return _registered[name]
     if hint := plugins.hint_of_file(name, plugins.TASKS):
         raise UserError(f"unknown task {name!r}.{hint}")
+    if name in encodings.encoding_cards():
+        raise UserError(f"unknown task {name!r}: it is an encoding, which --pe {name} names.")
     raise unknown_name(
         "task", name, [*TASKS, *own.MODULES, *_registered, *plugins.offered(plugins.TASKS)[0], "module:my_task"]
     )
