@@ -100,7 +100,7 @@ def hint_of_file(name: str, group: Group = ENCODINGS) -> str:
     if file.stem.isidentifier() and file.is_file():
         add_paths([os.getcwd()])
         return f" A {group.noun} in {file} is {file.stem}:{group.example}.{it_has(file.stem, group)}"
-    if ":" in name and not PLACE.fullmatch(name):
+    if ":" in name and "<" not in name and not PLACE.fullmatch(name):  # else it is a class inside of a function
         return f" Expected module:{group.example}, where the names of modules have letters, digits and _ alone."
     return ""
 
