@@ -145,7 +145,7 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
         raise unknown_name("option of a run:", wrong[0], RunOptions.__annotations__)
     if not isinstance(options.get("observer"), Observer | None):
         raise UserError(f"observer expects an instance of pebench.Observer, got {quoted(options['observer'])}.")
-    given_path("out", out)
+    folder = given_path("out", out)
     values: dict[str, object] = {name: value for name, value in options.items() if name != "observer"}
     values["data_dir"] = data_folder(options.get("data_dir"))
     published = options.get("published", True)
@@ -157,7 +157,7 @@ def execution(out: Path | str, options: RunOptions) -> Execution:
             expected = "loggers expects each logger as text, as each run makes its own, such as "
             raise UserError(f"{expected}'lightning.pytorch.loggers.CSVLogger', got {quoted(logger)}.")
     values["executor_options"] = options.get("executor_options") or {}
-    return Execution(Path(out), **values)  # type: ignore[arg-type]
+    return Execution(folder, **values)  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -45,7 +45,11 @@ def make_plan(suite: Suite | Plan | str | Path | Sequence[RunConfig]) -> Plan:
         suite = load_suite(str(suite))
     if isinstance(suite, Suite):
         return Plan(suite, suite.kinds())
-    if isinstance(suite, list | tuple) and all(isinstance(config, RunConfig) for config in suite):
+    if (
+        isinstance(suite, Sequence)
+        and not isinstance(suite, str)
+        and all(isinstance(config, RunConfig) for config in suite)
+    ):
         return FixedPlan.of(suite)
     raise UserError(f"suite expects a Suite, its name or file, or a list of configurations, got {quoted(suite)}.")
 

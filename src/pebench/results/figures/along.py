@@ -35,11 +35,10 @@ def draw(series: Series) -> Figure | None:
     Args:
         series: Tables by the setting's value.
     """
-    labels = [label for label in series.labels if len(_curve(series, label)) > 1]
+    curves = {label: curve for label in series.labels if len(curve := _curve(series, label)) > 1}
     joined = _numbers(series)
-    apart = 0.0 if joined or len(labels) > TOGETHER else ABREAST / len(labels)
-    middle = (len(labels) - 1) / 2
-    curves = {label: _curve(series, label, apart * (place - middle)) for place, label in enumerate(labels)}
+    if not joined and len(curves) <= TOGETHER:
+        curves = _side_by_side(curves)
     values = [f"{value:g}" if isinstance(value, float) else str(value) for value in series.tables]
 
     def ticks(axes: Axes, most: int) -> None:
@@ -53,11 +52,21 @@ def _numbers(series: Series) -> bool:
     return all(isinstance(value, Real) and not isinstance(value, bool) for value in series.tables)
 
 
-def _curve(series: Series, label: str, beside: float = 0.0) -> Curve:
-    """Return the test metric of an encoding by the place of the setting's value, moved aside by a part of a place."""
+def _side_by_side(curves: dict[str, Curve]) -> dict[str, Curve]:
+    """Move each curve aside by its part of the room of one value, so that no mark hides another."""
+    middle = (len(curves) - 1) / 2
+    moved = dict[str, Curve]()
+    for number, (label, curve) in enumerate(curves.items()):
+        beside = (number - middle) * ABREAST / len(curves)
+        moved[label] = [(place + beside, mean, low, high) for place, mean, low, high in curve]
+    return moved
+
+
+def _curve(series: Series, label: str) -> Curve:
+    """Return the test metric of an encoding by the place of the setting's value."""
     times, curve = series.first.task.scale, []
     for place, table in enumerate(series.tables.values()):
         row = table.row(label)
         if row:
-            curve += over_seeds([{place + beside: times * value} for value in row.values.values()])
+            curve += over_seeds([{float(place): times * value} for value in row.values.values()])
     return curve

@@ -72,11 +72,10 @@ def read_costs(*folders: Path) -> Costs:
     if not found:
         return Costs()
     alike = [costs for costs in reversed(found) if costs.device == found[0].device]
-    cells, images = (dict[str, Mapping[int, Cost]](), dict[str, Mapping[int, Cost]]())
+    together = Costs(found[0].device)
     for costs in alike:  # the first folder last, so that its figures stand
-        cells |= costs.cells
-        images |= costs.images
-    return Costs(found[0].device, cells, images)
+        together = Costs(costs.device, {**together.cells, **costs.cells}, {**together.images, **costs.images})
+    return together
 
 
 def _read(folder: Path) -> Costs:
